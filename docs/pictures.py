@@ -8,7 +8,7 @@ from pathlib import Path
 
 import altair as alt
 import fanin
-from fanin.frames import thin
+from fanin.statistics.frames import thin
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -30,8 +30,8 @@ def window() -> None:
 
 def rounds() -> None:
     """Who waits for whom in a capture."""
-    from fanin import waiting
-    from fanin.plots import round_plot
+    from fanin.capture import waiting
+    from fanin.pictures.plots import round_plot
 
     found = fanin.trains(ROOT / "tests" / "data" / "pcap" / "virtual_kernel" / "incast12_cubic_1g.client.pcap.gz")
     chart = round_plot(found.turns, found.rounds(), title=waiting.sentences(found.groups())[0])

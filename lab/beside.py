@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 from fanin.errors import EngineError, ScenarioError
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 from fanin.simulation import RunResult, run
 from fanin.testbed import honesty
 

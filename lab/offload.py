@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import fanin
 import polars as pl
-from fanin.progress import Progress
+from fanin.process.progress import Progress
 
 from lab.validation.cases import OFFLOAD
 

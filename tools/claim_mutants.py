@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fanin import display
 from fanin.papers import load
 from fanin.papers.mutants import FAILED, FILE, KILLED, hunt, read, survivors, write
+from fanin.terminal import display
 
 PAPERS = Path(__file__).parents[1] / "papers"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from fanin.cli import app
+from fanin.commands.cli import app
 from typer._completion_shared import get_completion_script
 
 COMPLETIONS = {

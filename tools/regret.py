@@ -22,13 +22,13 @@ from pathlib import Path
 from statistics import median
 
 import fanin
-from fanin.progress import silent
-from fanin.ranking import completion_statistics
+from fanin.process.progress import silent
 from fanin.runs.job import Document, Job
 from fanin.runs.tables import Frames
 from fanin.service.prediction import all_frames
 from fanin.service.rounds import CaptureJob, ServiceJob, store_of
 from fanin.settings.candidates import Candidate
+from fanin.statistics.ranking import completion_statistics
 
 CURRENT = "cubic"
 SEEDS = (1, 2, 3)

@@ -99,7 +99,10 @@ def overview(papers: list[Paper], rows: dict[str, Row]) -> str:
         title = readme.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").partition(":")[0]
         lines.append(f"| [{title}](papers/{paper.folder.name}/README.md) | {counts} |")
     judged = sum(row.verdict != NOT_RUN for row in rows.values())
-    lines += ["", f"These {judged} verdicts are from all points and [as many seeds as they need](docs/gallery.md); `--quick` decides none."]
+    lines += [
+        "",
+        f"These {judged} verdicts are from all points and [as many seeds as they need](docs/gallery.md); `--quick` decides none.",
+    ]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import polars as pl
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 from fanin.service.prediction import CAPTURED, CLEAR, CLOSE, SEEDS, pairs, truth
 
 from lab.racks.cases import RackCase

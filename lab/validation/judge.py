@@ -8,7 +8,7 @@ from itertools import combinations
 
 import polars as pl
 from fanin.kernel.cache import Kernel
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 
 from lab.validation.cases import Case
 from lab.validation.runs import MORE_SEEDS, SEEDS, Done, Kept, engine_name, measure

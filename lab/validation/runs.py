@@ -12,7 +12,7 @@ from fanin.confined import admitted, apart
 from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.engine import run_plan
 from fanin.kernel.kept import engine_of, handed, reader
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 from fanin.runs.executor import Threads
 from fanin.runs.job import Job, Settings, engine_digest
 from fanin.runs.store import Store

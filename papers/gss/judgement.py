@@ -27,7 +27,7 @@ from fanin.papers.drawing import (
 )
 from fanin.papers.numbers import greatest, least, mean, median, number, share
 from fanin.papers.verdicts import Checks, Data, Frames, Outcome, claim, figure
-from fanin.stats import paired_differences
+from fanin.statistics.seeds import paired_differences
 
 LINK = 10e9
 """Bits per second of every link of the paper."""

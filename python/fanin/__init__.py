@@ -42,15 +42,15 @@ from fanin.errors import (
 if TYPE_CHECKING:
     from fanin import measures, models
     from fanin.algorithms import CongestionControl, register
+    from fanin.capture.traffic import TrainsResult, trains
     from fanin.comparison import CompareResult, compare
-    from fanin.difference import Difference, diff
-    from fanin.drawing import draw
+    from fanin.comparison.difference import Difference, diff
     from fanin.papers.reproduce import ReproduceResult, reproduce
-    from fanin.rack import RackProposal, propose_rack
+    from fanin.pictures.drawing import draw
+    from fanin.rack.proposal import RackProposal, propose_rack
     from fanin.registries import Entry, entries
     from fanin.service import TruthResult, truth
     from fanin.simulation import RunResult, run
-    from fanin.traffic import TrainsResult, trains
 
 __all__ = [
     "AlgorithmError",
@@ -88,11 +88,11 @@ __all__ = [
 _HOME = {
     "CongestionControl": "fanin.algorithms",
     "register": "fanin.algorithms",
-    "draw": "fanin.drawing",
-    "Difference": "fanin.difference",
-    "diff": "fanin.difference",
-    "RackProposal": "fanin.rack",
-    "propose_rack": "fanin.rack",
+    "draw": "fanin.pictures.drawing",
+    "Difference": "fanin.comparison.difference",
+    "diff": "fanin.comparison.difference",
+    "RackProposal": "fanin.rack.proposal",
+    "propose_rack": "fanin.rack.proposal",
     "CompareResult": "fanin.comparison",
     "compare": "fanin.comparison",
     "ReproduceResult": "fanin.papers",
@@ -103,8 +103,8 @@ _HOME = {
     "run": "fanin.simulation",
     "TruthResult": "fanin.service",
     "truth": "fanin.service",
-    "TrainsResult": "fanin.traffic",
-    "trains": "fanin.traffic",
+    "TrainsResult": "fanin.capture.traffic",
+    "trains": "fanin.capture.traffic",
 }
 
 

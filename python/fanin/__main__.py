@@ -14,8 +14,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
-from fanin.limits import Apart, memory_limited, of_memory, refused, said_on
-from fanin.text import harmless, visible
+from fanin.process.limits import Apart, memory_limited, of_memory, refused, said_on
+from fanin.words.text import harmless, visible
 
 if TYPE_CHECKING:
     import typer
@@ -70,13 +70,13 @@ def _run() -> int:
             if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup
                 signal.signal(ending, _terminated)
         if memory_limited():
-            from fanin import hung
+            from fanin.process import hung
 
             hung.watch(_hung)
         # Polars' allocator gives pages back as soon as they are free; by itself it keeps what was once used. It reads this as it loads.
         os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         # Here and not above: Ctrl-C while it loads is an interruption like any other.
-        from fanin.cli import app
+        from fanin.commands.cli import app
 
         if COMPLETING not in os.environ:  # then the words are not in `sys.argv`
             _leave_unread(app, sys.argv[1:])
@@ -155,7 +155,7 @@ def _without_memory() -> int:
     if native is not None:
         native.end_without_memory(said_on())
         # Not imported here: what was not loaded has made nothing.
-        scratch = sys.modules.get("fanin.scratch")
+        scratch = sys.modules.get("fanin.disk.scratch")
         if scratch is not None and scratch.is_left():
             native.clean_and_end()
     return BAD_INPUT
@@ -250,7 +250,7 @@ _TOLD: list[str] = []
 def _hung() -> None:
     """Ctrl-C does not get through a library."""
     code = _interrupted()
-    scratch = sys.modules.get("fanin.scratch")
+    scratch = sys.modules.get("fanin.disk.scratch")
     if scratch is not None:
         scratch.remove_all()
     os._exit(code)

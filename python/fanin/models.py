@@ -84,7 +84,7 @@ class Model:
 
     def _repr_html_(self) -> str:
         """For notebooks: the values."""
-        from fanin.notebook import card
+        from fanin.pictures.notebook import card
 
         return card(self.title, ["value", "", "meaning"], [(v.name, v.shown(), v.means) for v in self.values])
 
@@ -113,7 +113,7 @@ class Model:
             return None
         import altair as alt
 
-        from fanin.palette import LINES
+        from fanin.pictures.palette import LINES
 
         names = [c for c in self.curve[0] if c != self.x_name]
         rows = [{"x": p[self.x_name], "curve": n, "y": p[n]} for p in self.curve for n in names]

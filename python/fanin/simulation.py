@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from fanin import _native
+from fanin.disk.files import file_name, made_folder, output_folder, shown, write_parquet
 from fanin.errors import AlgorithmError, EngineError, ScenarioError, keywords
-from fanin.files import file_name, made_folder, output_folder, shown, write_parquet
-from fanin.progress import Progress, silent
-from fanin.ranking import STATISTICS, completion_statistics
+from fanin.process.progress import Progress, silent
 from fanin.runs.engines import ENGINES, Captures
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, RunWarning, algorithms_of, warnings_of
 from fanin.runs.tables import FRAMES, Frames
+from fanin.statistics.ranking import STATISTICS, completion_statistics
 
 if TYPE_CHECKING:
     from fanin._native import Watch
@@ -165,7 +165,7 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """For notebooks: completion times and timeouts per run."""
-        from fanin.notebook import card
+        from fanin.pictures.notebook import card
 
         found = self.summary().select("cc", "seed", "class", "messages", "finished", "p50_ms", "p99_ms", "timeouts")
         return card(self.title or self.scenario, [name.replace("_ms", " ms") for name in found.columns], found.rows())
@@ -253,7 +253,7 @@ def run(
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
-        Makes the progress display; see :mod:`fanin.progress`.
+        Makes the progress display; see :mod:`fanin.process.progress`.
 
     Returns
     -------

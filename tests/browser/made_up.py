@@ -13,9 +13,9 @@ from fanin.comparison.columns import ROUNDS, TREES
 from fanin.comparison.outcomes import outcomes
 from fanin.comparison.result import Alone
 from fanin.decision import Outcome
-from fanin.ranking import STATISTICS, RankOf, completion_statistics, rank
 from fanin.settings.candidates import Candidate
-from fanin.verdict import presumed
+from fanin.statistics.ranking import STATISTICS, RankOf, completion_statistics, rank
+from fanin.words.verdict import presumed
 
 HOSTILE = "</script><img src=x onerror=\"document.title='pwned'\"><!--"
 """Text that a page which trusts its input would execute."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import fanin
 import pytest
-from fanin.drawing import draw
-from fanin.pictures import write
+from fanin.pictures.drawing import draw
+from fanin.pictures.files import write
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

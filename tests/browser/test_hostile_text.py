@@ -15,12 +15,13 @@ import fanin.report
 import made_up
 import polars as pl
 import pytest
-from fanin import html, pictures, waterfall
+from fanin import html, waterfall
 from fanin.papers import ReproduceResult, gallery
 from fanin.papers.catalogue import load
 from fanin.papers.gallery import Section
 from fanin.papers.verdicts import Judged
-from fanin.plots import round_plot, train_plots
+from fanin.pictures.files import files as pictures
+from fanin.pictures.plots import round_plot, train_plots
 from fanin.sweep.plot import plot
 from made_up import HOSTILE
 

@@ -46,8 +46,8 @@ def test_a_rack_of_the_manual_is_a_rack(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_the_commands_of_a_page_have_the_options_they_use(page: Path) -> None:
     import typer.main
-    from fanin.cli import app
-    from fanin.model_command import forms
+    from fanin.commands.cli import app
+    from fanin.commands.model import forms
 
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for line in "\n".join(blocks(page, "sh")).splitlines():

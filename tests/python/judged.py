@@ -7,7 +7,7 @@ from dataclasses import replace
 import fanin
 from fanin.decision import Outcome
 from fanin.settings.candidates import Candidate
-from fanin.stats import Estimate
+from fanin.statistics.seeds import Estimate
 
 
 def with_times(real: fanin.CompareResult, **times: tuple[float, float]) -> fanin.CompareResult:

@@ -231,9 +231,9 @@ def main(seconds: float, seed: int = 28, most: int = 1_000_000) -> int:
     """Try mutants for so long; prints those that end badly, with the file that shows it, and returns how many."""
     # Loaded once, for every fork.
     import fanin.advice
-    import fanin.cli
+    import fanin.commands.cli
     import fanin.comparison
-    import fanin.rack
+    import fanin.rack.proposal
     import fanin.spans
     import fanin.sweep  # noqa: F401
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fanin
-from fanin.rack_queue import as_bps
+from fanin.rack.queue import as_bps
 
 from . import spoilt
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import fanin
 import polars as pl
-from fanin import closing
+from fanin.capture import closing
 from fanin.comparison import doubts
 
 ALGORITHMS = (
@@ -147,7 +147,7 @@ class Verdict:
         self.counts[name] = (mine, theirs, max(0.25 * mine, max(seeds) - min(seeds)) + max(2.0, answers / 20))
 
     faults: dict[str, int] = field(default_factory=dict)
-    """Requests that were read and cannot be what an application did: errors of the inference (:func:`fanin.closing.faults`)."""
+    """Requests that were read and cannot be what an application did: errors of the inference (:func:`fanin.capture.closing.faults`)."""
 
     doubts: tuple[str, ...] = ()
     """What the comparison warned of by itself: kinds of :mod:`fanin.comparison.doubts`."""

@@ -21,18 +21,18 @@ from fanin.advice.advise import BUDGET, BUSY_SEEDS, _Search
 from fanin.advice.busy import search_doubled, twice_as_many, twice_as_often
 from fanin.advice.consequences import racks_a_fifth_off
 from fanin.advice.search import Evaluator, SearchInterruptedError
+from fanin.capture.traffic import trains
 from fanin.comparison.candidates import Choice, paired
 from fanin.comparison.replays import MeasuredReplay
 from fanin.decision import Outcome
 from fanin.errors import ScenarioError
-from fanin.progress import silent
-from fanin.ranking import waited_for
+from fanin.process.progress import silent
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document
 from fanin.runs.replay import ReplayJob, Traffic
 from fanin.runs.store import Store
 from fanin.settings import Candidate, Space, how_to
-from fanin.traffic import trains
+from fanin.statistics.ranking import waited_for
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin, merged
 

@@ -62,8 +62,8 @@ def test_no_files_of_python_import_each_other_in_a_circle() -> None:
 
 CIRCLES = {
     # A result writes its own page and says its own verdict, which are about it.
-    "comparison.result comparison.variations explain rack_facts report report.data report.rounds report.words verdict",
-    "traffic waterfall",
+    "comparison.result comparison.variations rack.facts report report.data report.rounds report.words words.explain words.verdict",
+    "capture.traffic waterfall",
     # A job names its engine, and an engine runs jobs.
     "kernel.engine runs.engines runs.job testbed.engine testbed.shims",
     "papers.gallery papers.linux papers.mutants papers.pages papers.reproduce",

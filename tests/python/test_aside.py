@@ -9,10 +9,10 @@ from pathlib import Path
 import fanin
 import polars as pl
 import pytest
-from fanin import aside
 from fanin.calibration import Shown
 from fanin.comparison import columns
 from fanin.comparison.columns import Typed
+from fanin.disk import aside
 
 from .conftest import ROOT, SMALL
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import fanin
 import pytest
-from fanin.measured import Today, seen_baseline
+from fanin.capture.measured import Today, seen_baseline
 
 from .conftest import HTTP, Fanin, merged
 

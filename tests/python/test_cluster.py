@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from fanin.advice import advise
 from fanin.errors import ScenarioError
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 from fanin.runs.job import Document, Job
 from fanin.sweep import SweepResult, sweep
 from fanin.sweep.perform import SweepJob

@@ -13,10 +13,10 @@ from typing import Any
 import fanin
 import polars as pl
 import pytest
-from fanin import progress
 from fanin.comparison import FLOWS, QUEUE, RESPONSES, RUNS, WINDOW, columns
+from fanin.process import progress
 from fanin.report import write
-from fanin.stats import estimate_positive
+from fanin.statistics.seeds import estimate_positive
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin, entries
 

@@ -12,11 +12,11 @@ import pytest
 from fanin import report
 from fanin.advice import advise
 from fanin.comparison.confirm import chosen_again, confirmation, inversions
-from fanin.display import _confirmation_table
 from fanin.errors import MissingAlgorithmError, ScenarioError
 from fanin.kernel import pace
 from fanin.runs import engines
-from fanin.verdict import STATISTIC_NAMES
+from fanin.terminal.display import _confirmation_table
+from fanin.words.verdict import STATISTIC_NAMES
 
 from lab.racks.measured import summary
 

@@ -10,7 +10,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin import compare, diff
-from fanin.files import read_parquet
+from fanin.disk.files import read_parquet
 
 from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin
 

@@ -10,9 +10,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from fanin import compare, display, run, trains
+from fanin import compare, run, trains
 from fanin.errors import MemoryLimitError
 from fanin.runs import executor
+from fanin.terminal import display
 from rich.console import Console
 
 from .conftest import HTTP, INCAST, RACK, SMALL, Fanin

@@ -42,7 +42,7 @@ def commands() -> list[tuple[Path, str, bool]]:
 
 def parsed(words: list[str]) -> None:
     """Go through the parsers of a command and its subcommands; nothing runs."""
-    from fanin.cli import app
+    from fanin.commands.cli import app
 
     command: Any = get_command(app)
     if words[1] == "linux" and len(words) > 2:  # it has a parser of its own

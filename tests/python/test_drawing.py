@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import fanin as api
 import pytest
-from fanin.drawing import Graph, cables, layers, positions
+from fanin.pictures.drawing import Graph, cables, layers, positions
 
 from .conftest import ROOT, Fanin
 

@@ -10,7 +10,7 @@ import fanin
 import polars as pl
 import pytest
 from fanin.comparison.columns import PACKETS, PAUSES, WINDOW
-from fanin.explain import Explanation, explained, explanations
+from fanin.words.explain import Explanation, explained, explanations
 
 CAPTURE, RACK = "data/captures/http_onoff_8to1.pcap.gz", "examples/rack.toml"
 SEGMENT, LINE_US = 1448, 12.0

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fanin import scratch
+from fanin.disk import scratch
+from fanin.disk.files import output_folder, read_parquet
+from fanin.disk.scratch import remove_abandoned, scratch_file, scratch_folder
 from fanin.errors import OutputError
-from fanin.files import output_folder, read_parquet
 from fanin.runs.store import Store
-from fanin.scratch import remove_abandoned, scratch_file, scratch_folder
 
 from . import faults, spoilt
 from .conftest import SMALL, Fanin
@@ -104,7 +104,7 @@ def test_a_sweep_whose_rows_are_none_is_said_to_be_damaged(command: str, code: i
 def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: Path) -> None:
     code = (
         "import resource, pathlib, polars as pl\n"
-        "from fanin.files import write_parquet\n"
+        "from fanin.disk.files import write_parquet\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10_240, 10_240))\n"
         "rows = pl.DataFrame({'a': pl.Series(range(200_000)).hash()})\n"
         "try:\n    write_parquet(rows, pathlib.Path('x.parquet'))\n"
@@ -144,7 +144,7 @@ def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(command: str
 def test_what_native_code_shows_of_an_exception_is_not_shown_under_a_limit(tmp_path: Path) -> None:
     # As pyo3 does where a string finds no memory: it shows the exception (PyErr_Print), and panics.
     code = (
-        "import ctypes, resource\nfrom fanin.limits import Apart\n"
+        "import ctypes, resource\nfrom fanin.process.limits import Apart\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n{}"
         "ctypes.PyDLL(None).PyRun_SimpleString(b'raise MemoryError')\nprint('after')\n"
     )
@@ -177,7 +177,7 @@ def test_memory_that_runs_out_in_a_second_thread_too_is_said_once(tmp_path: Path
 def test_what_native_code_said_needs_no_memory_of_its_size(tmp_path: Path) -> None:
     # After `rack` had written its file, it ended with 1: libraries had complained in more bytes than memory was left for.
     code = (
-        "import os, pathlib, resource\nfrom fanin.limits import Apart\n"
+        "import os, pathlib, resource\nfrom fanin.process.limits import Apart\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\napart = Apart()\napart.begin()\n"
         "os.ftruncate(apart.notes, 1 << 27)\n"
         "taken = int(pathlib.Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
@@ -226,7 +226,7 @@ def test_what_is_half_written_goes_when_memory_runs_out_in_a_library(tmp_path: P
 def test_what_cannot_be_removed_for_want_of_memory_goes_as_the_process_ends(tmp_path: Path) -> None:
     # Seen in `trains`: a library raised, and then there was no memory to list the folder with.
     code = (
-        "import resource, shutil\nfrom fanin import _native, __main__\nfrom fanin.files import output_folder\n"
+        "import resource, shutil\nfrom fanin import _native, __main__\nfrom fanin.disk.files import output_folder\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\nshutil.rmtree = lambda *_, **__: None\n"
         "try:\n    with output_folder('new/out') as folder:\n        (folder / 'file').touch()\n        raise MemoryError\n"
         "except MemoryError:\n    __main__._without_memory()\n"
@@ -296,9 +296,9 @@ def test_ctrl_c_ends_a_callback_in_python_that_loops(place: Path) -> None:
 
 HANGS = """
 import ctypes, os, resource, sys, threading
-import fanin.cli
+import fanin.commands.cli
 from fanin import __main__
-from fanin.scratch import scratch_folder
+from fanin.disk.scratch import scratch_folder
 resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))
 library = ctypes.CDLL(None)
 lock = ctypes.create_string_buffer(64)
@@ -309,7 +309,7 @@ def app(**_):
     with scratch_folder("."):
         print("hangs", flush=True)
         names["hangs"](library, lock)
-fanin.cli.app = app
+fanin.commands.cli.app = app
 os.environ["_FANIN_COMPLETE"] = "in place of a command"
 __main__.main()
 """
@@ -416,7 +416,7 @@ def test_what_a_killed_command_left_is_seen(tmp_path: Path, monkeypatch: pytest.
 HOLDING = """
 import sys, time
 from pathlib import Path
-from fanin.scratch import scratch_file, scratch_folder
+from fanin.disk.scratch import scratch_file, scratch_folder
 with scratch_folder(Path("."), ".fanin-"), scratch_file(Path("."), ".svg"):
     print("made", flush=True)
     time.sleep(600)
@@ -508,7 +508,7 @@ def test_mutants_of_captures_racks_and_traces_end_in_answers_or_sentences() -> N
 
 
 def test_a_second_run_into_one_folder_is_refused_and_the_first_is_whole(place: Path) -> None:
-    code = "from fanin.files import output_folder\nwith output_folder('out'):\n    print('holds', flush=True)\n    input()\n"
+    code = "from fanin.disk.files import output_folder\nwith output_folder('out'):\n    print('holds', flush=True)\n    input()\n"
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as first:
@@ -538,7 +538,7 @@ def test_a_capture_that_grows_while_it_is_read_is_used_up_to_some_packet(place: 
 
 
 def test_a_cache_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fanin import cache
+    from fanin.disk import cache
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.kept("text", lambda: "whole") == "whole"

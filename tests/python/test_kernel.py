@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 from fanin.errors import EngineError, Interrupted, ScenarioError
 from fanin.kernel import build, cache, command, machine
-from fanin.progress import Progress
+from fanin.process.progress import Progress
 
 from lab import validation
 

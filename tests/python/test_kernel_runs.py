@@ -17,9 +17,9 @@ import fanin
 import polars as pl
 import pytest
 from fanin import _native
-from fanin.frames import frame
 from fanin.kernel import cache, machine
 from fanin.runs.store import Store
+from fanin.statistics.frames import frame
 from fanin.sweep import sweep
 
 from .conftest import processes_in

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from fanin import closing
+from fanin.capture import closing
 
 from tests.services import __main__ as laboratory
 from tests.services import judge, patterns, rack, servers

@@ -97,7 +97,7 @@ def test_a_setting_that_would_have_no_effect_is_refused(setting: dict[str, objec
 def test_gaps_between_trains_are_drawn_in_milliseconds_and_microseconds() -> None:
     import json
 
-    from fanin.plots import train_plots
+    from fanin.pictures.plots import train_plots
 
     found = fanin.trains(SMALL)
     chart = train_plots(found.trains, title="x")

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 from fanin.calibration import Calibrated, Shown, as_calibrated, calibrate
 from fanin.calibration.search import MOST_APART
-from fanin.rack import GUESSED_RATE, RackProposal, _rate
-from fanin.rack_queue import Finding, Losses, as_bps, buffer, waited
-from fanin.traffic import Queued, QueueLimit
-from fanin.vantage import paused_share, pauses
+from fanin.capture.traffic import Queued, QueueLimit
+from fanin.capture.vantage import paused_share, pauses
+from fanin.rack.proposal import GUESSED_RATE, RackProposal, _rate
+from fanin.rack.queue import Finding, Losses, as_bps, buffer, waited
 
 from . import known_racks
 from .conftest import CAPTURES, HTTP, RACK, ROOT, SMALL, Fanin

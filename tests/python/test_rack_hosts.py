@@ -7,7 +7,7 @@ from pathlib import Path
 
 import fanin
 import pytest
-from fanin.rack_queue import Finding
+from fanin.rack.queue import Finding
 
 from .conftest import CAPTURES, ROOT, Fanin
 

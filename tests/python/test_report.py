@@ -12,13 +12,13 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
+from fanin.capture.measured import another_baseline
 from fanin.comparison.variations import Variation
-from fanin.measured import another_baseline
-from fanin.ranking_table import ranking_table
 from fanin.report import charts
 from fanin.report.data import completion_curves
-from fanin.stats import Estimate, nearest_rank
-from fanin.verdict import Refusal, Verdict
+from fanin.statistics.seeds import Estimate, nearest_rank
+from fanin.terminal.ranking_table import ranking_table
+from fanin.words.verdict import Refusal, Verdict
 from rich.console import Console
 
 from .conftest import RACK, SMALL

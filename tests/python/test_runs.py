@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fanin.capture.traffic import trains
 from fanin.runs import executor
 from fanin.runs.job import Document, Job
 from fanin.runs.replay import ReplayJob, Traffic, Unmoved
-from fanin.traffic import trains
 
 from .conftest import INCAST, RACK, SMALL
 

@@ -11,7 +11,8 @@ from typing import Any
 import fanin
 import polars as pl
 import pytest
-from fanin import spans, waiting
+from fanin import spans
+from fanin.capture import waiting
 from fanin.spans.reading import _Node, _over
 
 DATA = Path(__file__).parents[1] / "data"

@@ -18,7 +18,7 @@ def test_help_loads_nothing_heavy() -> None:
     code = "import sys; sys.argv[1:] = ['--help']; from fanin.__main__ import _run; _run(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert HEAVY.isdisjoint(loaded)
-    assert "fanin.cli" in loaded
+    assert "fanin.commands.cli" in loaded
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_every_registered_algorithm_can_be_listed_and_the_alone_ones_checked() -
 def test_a_compiled_module_of_another_version_is_said_in_a_sentence(lacks: str, tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text("")
     code = f"""
-import sys, fanin, fanin.cli
+import sys, fanin, fanin.commands.cli
 import fanin._native as native
 def stale(**_):
     {lacks}
 stale.registered_commands = stale.registered_groups = ()
-fanin.cli.app = stale
+fanin.commands.cli.app = stale
 from fanin.__main__ import main
 main()
 """

@@ -7,9 +7,9 @@ import math
 import polars as pl
 import pytest
 from fanin.comparison import RUNS
-from fanin.frames import thin
-from fanin.ranking import STATISTICS, RankingRow, rank
-from fanin.stats import (
+from fanin.statistics.frames import thin
+from fanin.statistics.ranking import STATISTICS, RankingRow, rank
+from fanin.statistics.seeds import (
     estimate,
     estimate_positive,
     holm,

@@ -291,7 +291,7 @@ def test_ctrl_c_finishes_what_is_under_way_and_the_same_command_goes_on(tmp_path
 
 def test_an_interrupt_between_batches_says_what_is_kept(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom fanin import sweep_command\nfrom fanin.__main__ import main\n"
+        "import sys\nfrom fanin.commands import sweep as sweep_command\nfrom fanin.__main__ import main\n"
         "def interrupted(*_):\n    raise KeyboardInterrupt\n"
         "sweep_command._print = interrupted\n"
         f"sys.argv = ['fanin', 'sweep', {str(written(tmp_path))!r}, '--store', {str(tmp_path / 'store')!r}]\nmain()\n"

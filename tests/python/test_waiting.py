@@ -12,8 +12,9 @@ from pathlib import Path
 import fanin
 import polars as pl
 import pytest
-from fanin import report, waiting
+from fanin import report
 from fanin._native import Replay
+from fanin.capture import waiting
 
 from . import round_trip, round_trip_nets
 

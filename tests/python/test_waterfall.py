@@ -11,7 +11,8 @@ from typing import Any
 import fanin
 import polars as pl
 import pytest
-from fanin import closing, spans, waiting, waterfall
+from fanin import spans, waterfall
+from fanin.capture import closing, waiting
 from fanin.comparison import doubts
 
 from . import spoilt

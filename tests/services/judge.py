@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import fanin
-from fanin import closing
-from fanin.traffic import TrainsResult
+from fanin.capture import closing
+from fanin.capture.traffic import TrainsResult
 
 from . import patterns
 

@@ -21,11 +21,11 @@ from pathlib import Path
 import fanin
 from fanin.comparison.candidates import Choice, with_host_settings
 from fanin.decision import Outcome, decide
-from fanin.deployable import around, deployment
-from fanin.ranking import RankOf
 from fanin.registries import stand_alone_algorithms
 from fanin.runs.replay import ReplayJob
 from fanin.settings.candidates import Candidate
+from fanin.settings.deployable import around, deployment
+from fanin.statistics.ranking import RankOf
 
 from . import aggregator, drawn, judge, patterns, rack, servers
 

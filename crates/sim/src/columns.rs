@@ -4,7 +4,7 @@
 use crate::results::Results;
 use std::sync::Arc;
 
-/// Picoseconds in ms, as Polars divides a column by a number (`fanin.frames.ms`): by its reciprocal, so that both give the same bits.
+/// Picoseconds in ms, as Polars divides a column by a number (`fanin.statistics.frames.ms`): by its reciprocal, so that both give the same bits.
 pub fn milliseconds(ps: u64) -> f64 {
     ps as f64 * (1.0 / 1e9)
 }

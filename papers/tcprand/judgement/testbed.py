@@ -30,7 +30,7 @@ from fanin.papers.drawing import (
 )
 from fanin.papers.numbers import jain, mean, number, step
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, whole
-from fanin.stats import paired_differences
+from fanin.statistics.seeds import paired_differences
 
 from .common import ADAPTIVE
 

@@ -27,7 +27,7 @@ from fanin.papers.drawing import (
 )
 from fanin.papers.numbers import greatest, least, mean, median, number
 from fanin.papers.verdicts import Checks, Data, Outcome, claim, figure, listed
-from fanin.stats import Estimate, paired_differences
+from fanin.statistics.seeds import Estimate, paired_differences
 
 from .common import ALL, BASELINES, BOTTLENECK, KEYS, keys
 

@@ -15,22 +15,22 @@ from fanin.advice.search import BOTH, GOALS, RUNGS, Evaluator, first, halving, r
 from fanin.comparison import SEEDS, compare
 from fanin.comparison.candidates import Choice, Unmarked, deployable, table_of
 from fanin.decision import Goal
+from fanin.disk.files import shown
 from fanin.errors import ScenarioError
-from fanin.files import shown
-from fanin.progress import Progress, silent
-from fanin.ranking import RankOf
+from fanin.process.progress import Progress, silent
 from fanin.runs.executor import Executor
 from fanin.runs.kept import usual_store
 from fanin.runs.replay import ReplayJob
 from fanin.settings import Candidate, Space
-from fanin.stats import Paired, estimate
-from fanin.verdict import GOAL_NAMES
+from fanin.statistics.ranking import RankOf
+from fanin.statistics.seeds import Paired, estimate
+from fanin.words.verdict import GOAL_NAMES
 
 if TYPE_CHECKING:
     from fanin.comparison import CompareResult
     from fanin.decision import Outcome
     from fanin.settings.lines import Recommendation
-    from fanin.verdict import Confirmation
+    from fanin.words.verdict import Confirmation
 
 FINALISTS = 3
 TAIL_FINALISTS = 2
@@ -50,7 +50,7 @@ class Advice:
     Attributes
     ----------
     kind : {"change", "keep", "undecided", "none"}
-        As :attr:`fanin.verdict.Verdict.kind`.
+        As :attr:`fanin.words.verdict.Verdict.kind`.
     headline : str
         One sentence.
     goal : str
@@ -108,7 +108,7 @@ class Advice:
 
     def _repr_html_(self) -> str:
         """For notebooks: the advice, what it changes, and the lines that try it and take it back."""
-        from fanin.notebook import card
+        from fanin.pictures.notebook import card
 
         rows: list[tuple[object, ...]] = [(GOAL_NAMES[name], *pair) for name, pair in self.values.items()]
         told = [*self.hurts, *self.coexistence, *self.confidence]
@@ -211,7 +211,7 @@ def advise(
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
-        Makes the progress display; see :mod:`fanin.progress`.
+        Makes the progress display; see :mod:`fanin.process.progress`.
 
     Returns
     -------

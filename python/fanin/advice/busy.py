@@ -16,10 +16,10 @@ from fanin import _native
 from fanin._native import Replay
 from fanin.advice.judge import improves, mean_of, paired, shown_values, spoken, worse
 from fanin.advice.search import Evaluator, halving
-from fanin.ranking import SIGNIFICANT
 from fanin.runs.replay import ReplayJob, Traffic
 from fanin.settings import Candidate, Space
-from fanin.stats import Paired
+from fanin.statistics.ranking import SIGNIFICANT
+from fanin.statistics.seeds import Paired
 
 SHIFTS = (0.618, 0.236, 0.854, 0.472)
 """How much later the other clients come, as a share of the mean time between two requests of a connection: spread evenly."""

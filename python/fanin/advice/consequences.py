@@ -10,13 +10,13 @@ from typing import Any
 from fanin.advice.search import Evaluator
 from fanin.decision import Outcome
 from fanin.decision.judge import Judged
-from fanin.ranking import SIGNIFICANT
 from fanin.runs.job import Settings
 from fanin.runs.replay import Unmoved
 from fanin.settings import Candidate
 from fanin.settings.declared import UNSURE, packets
-from fanin.text import enumeration, shortening
-from fanin.verdict import GOAL_NAMES
+from fanin.statistics.ranking import SIGNIFICANT
+from fanin.words.text import enumeration, shortening
+from fanin.words.verdict import GOAL_NAMES
 
 LONGER = 1.02
 """A connection whose users wait longer by less than this is not named."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from fanin.advice.search import Score
 from fanin.decision.judge import MORE_IS_BETTER
-from fanin.ranking import ONE, SIGNIFICANT, RankOf
-from fanin.stats import Paired, paired_ratios
-from fanin.text import significant
-from fanin.verdict import GOAL_NAMES
+from fanin.statistics.ranking import ONE, SIGNIFICANT, RankOf
+from fanin.statistics.seeds import Paired, paired_ratios
+from fanin.words.text import significant
+from fanin.words.verdict import GOAL_NAMES
 
 
 def spoken(goal: str, of: RankOf) -> str:
@@ -56,7 +56,7 @@ def shown_values(goal: str, values: tuple[float | None, float | None], gain: Pai
 
     Examples
     --------
-    >>> from fanin.stats import Estimate
+    >>> from fanin.statistics.seeds import Estimate
     >>> shown_values("p99", (8.0, 4.0), Paired(Estimate(0.5, 0.4, 0.6), 0.01))
     '8.00 ms -> 4.00 ms (ratio 0.5; 95% interval of the ratio 0.4 to 0.6)'
     """

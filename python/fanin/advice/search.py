@@ -19,16 +19,16 @@ import polars as pl
 
 from fanin.comparison.replays import MeasuredReplay
 from fanin.errors import AlgorithmError, EngineError, Interrupted, ScenarioError
-from fanin.progress import cores
-from fanin.ranking import COUNTED, RankBy, RankOf, column
+from fanin.process.progress import cores
 from fanin.runs.executor import Executor
 from fanin.runs.kept import run_kept
 from fanin.runs.replay import ReplayJob, beside_each_other, rack_of
 from fanin.runs.tables import Frames
 from fanin.settings import Candidate, Space
+from fanin.statistics.ranking import COUNTED, RankBy, RankOf, column
 
 if TYPE_CHECKING:
-    from fanin.progress import Progress
+    from fanin.process.progress import Progress
     from fanin.runs.store import Store
 
 RUNGS = (2, 4, 8)

@@ -13,19 +13,19 @@ from fanin.calibration.observed import FEWEST
 from fanin.calibration.replayed import Measure, calibrated, shown_by
 from fanin.calibration.search import Calibration, Fit
 from fanin.calibration.space import JITTER, OFFLOAD, between, open_values, packet_time, wider_values
-from fanin.measured import durations, measured, waited
-from fanin.progress import Progress, silent
-from fanin.rack import GUESSED_RATE, RackProposal, calibrated_rate
-from fanin.rack_queue import Finding
+from fanin.capture.measured import durations, measured, waited
+from fanin.process.progress import Progress, silent
+from fanin.rack.proposal import GUESSED_RATE, RackProposal, calibrated_rate
+from fanin.rack.queue import Finding
 from fanin.runs.job import RunWarning
-from fanin.text import duration, enumeration
+from fanin.words.text import duration, enumeration
 
 if TYPE_CHECKING:
-    from fanin.ranking import RankOf
+    from fanin.capture.traffic import TrainsResult
     from fanin.runs.job import Settings
     from fanin.runs.replay import ReplayJob
     from fanin.runs.store import Store
-    from fanin.traffic import TrainsResult
+    from fanin.statistics.ranking import RankOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import stdev
 
-from fanin import aside
+from fanin.disk import aside
 
 MEDIAN_TOLERANCE = 0.08
 """Standard deviation of the logarithm of a replay's median beside a real one: the simulator's own error (`python -m lab validate`) and the hosts' costs."""

@@ -12,7 +12,7 @@ from fanin import _native
 from fanin.calibration.observed import Shown
 from fanin.calibration.search import Calibration, calibrate
 from fanin.errors import FaninError
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 from fanin.runs.job import Settings
 from fanin.runs.kept import Keyed, run_kept
 from fanin.runs.replay import beside_each_other, rack_of
@@ -20,10 +20,10 @@ from fanin.runs.replay import beside_each_other, rack_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fanin.ranking import RankOf
     from fanin.runs.replay import ReplayJob
     from fanin.runs.store import Store
     from fanin.runs.tables import Frames
+    from fanin.statistics.ranking import RankOf
 
 Measure = Callable[["ReplayJob"], Keyed]
 """As :class:`fanin.comparison.replays.MeasuredReplay`."""

@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from fanin import _native
-from fanin.rack_queue import FULL
+from fanin.rack.queue import FULL
 from fanin.settings.declared import packets
 
 if TYPE_CHECKING:
-    from fanin.rack import RackProposal
-    from fanin.rack_queue import Finding
+    from fanin.rack.proposal import RackProposal
+    from fanin.rack.queue import Finding
 
 BUFFERS = 6
 """So many sizes of a buffer are tried at first, evenly by their logarithm; three doublings of 16 to 512 packets are 1.7 apart then."""
@@ -74,8 +74,8 @@ def open_values(proposal: RackProposal) -> dict[str, list[str]]:
 
     Examples
     --------
-    >>> from fanin.rack import RackProposal
-    >>> from fanin.rack_queue import Finding
+    >>> from fanin.rack.proposal import RackProposal
+    >>> from fanin.rack.queue import Finding
     >>> speed = Finding("rack.rate", "1Gbps", "measured", "")
     >>> open_values(RackProposal((speed, Finding("rack.buffer", "100p", "assumed", "", "16p", "512p"))))
     {'rack.buffer': ['16p', '32p', '64p', '128p', '256p', '512p']}
@@ -106,8 +106,8 @@ def packet_time(proposal: RackProposal) -> list[str]:
 
     Examples
     --------
-    >>> from fanin.rack import RackProposal
-    >>> from fanin.rack_queue import Finding
+    >>> from fanin.rack.proposal import RackProposal
+    >>> from fanin.rack.queue import Finding
     >>> of = lambda rate: packet_time(RackProposal((Finding("rack.rate", rate, "measured", ""),)))
     >>> of("200Mbps"), of("10Mbps"), of("10Gbps")
     (['61us'], ['1211us'], ['1.2us'])
@@ -134,8 +134,8 @@ def wider_values(proposal: RackProposal) -> dict[str, list[str]]:
 
     Examples
     --------
-    >>> from fanin.rack import RackProposal
-    >>> from fanin.rack_queue import Finding
+    >>> from fanin.rack.proposal import RackProposal
+    >>> from fanin.rack.queue import Finding
     >>> measured = (Finding("rack.rate", "500Mbps", "measured", ""), Finding("rack.buffer", "60p", "measured", ""))
     >>> wider_values(RackProposal(measured))
     {'rack.rate': ['300Mbps', '380Mbps', '450Mbps'], 'rack.buffer': ['30p', '48p', '72p', '120p']}

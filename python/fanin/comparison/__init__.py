@@ -15,10 +15,10 @@ from fanin.comparison.course import Course, Further, Teller, read
 from fanin.comparison.question import Question
 from fanin.comparison.result import CaptureSummary, CompareResult
 from fanin.errors import keywords
-from fanin.progress import Progress, silent
-from fanin.ranking import RankBy, RankOf
+from fanin.process.progress import Progress, silent
 from fanin.runs.kept import usual_store
 from fanin.simulation import Failure
+from fanin.statistics.ranking import RankBy, RankOf
 
 if TYPE_CHECKING:
     from fanin.decision.judge import Goal
@@ -94,8 +94,8 @@ def compare(
     goal : {"mean", "p50", "p95", "p99", "p99_9", "fairness", "goodput"}, optional
         What is to gain, where that is not `rank_by`: besides completion times Jain's index over connections, and payload per second.
     baseline : str, optional
-        The congestion control that the hosts run; unless given, what the capture shows (:func:`fanin.measured.seen_baseline`), else what is presumed
-        (cubic, if it is among the algorithms).
+        The congestion control that the hosts run; unless given, what the capture shows (:func:`fanin.capture.measured.seen_baseline`), else
+        what is presumed (cubic, if it is among the algorithms).
     rank_of : {"trees", "requests", "stages", "responses"}, optional
         Whose completion time to rank by. A request tree is complete when the aggregator has answered its own client, after its servers
         answered it; a request with its slowest answer, stages and all; a stage with its own. Unless given, what a user of the service waits
@@ -133,7 +133,7 @@ def compare(
     command : str, optional
         What to state as the command that does the same.
     progress : callable, optional
-        Makes the progress display; see :mod:`fanin.progress`.
+        Makes the progress display; see :mod:`fanin.process.progress`.
     further : callable, optional
         Given the replay on the likeliest rack, what would be compared, and what is timed, it returns more candidates (:func:`fanin.advise`);
         a capture that is not fit to judge is then an error.

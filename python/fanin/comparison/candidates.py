@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
 from fanin.decision.judge import Case, exposed, on_average
-from fanin.deployable import around, deployment
 from fanin.errors import AlgorithmError, FaninError, MissingAlgorithmError, ScenarioError
 from fanin.registries import entries, stand_alone_algorithms
 from fanin.runs.engines import engine
 from fanin.runs.replay import rack_of
 from fanin.settings.candidates import Candidate, Space
 from fanin.settings.declared import Cost
+from fanin.settings.deployable import around, deployment
 from fanin.simulation import chosen_algorithms
-from fanin.verdict import presumed
+from fanin.words.verdict import presumed
 
 if TYPE_CHECKING:
     from fanin._native import Rack

@@ -12,16 +12,16 @@ from fanin.comparison.candidates import has
 from fanin.decision.judge import MORE_IS_BETTER
 from fanin.errors import FaninError
 from fanin.kernel import pace
-from fanin.ranking import SIGNIFICANT, STATISTICS, column, rank
 from fanin.runs.engines import engine
-from fanin.stats import paired_ratios
-from fanin.text import enumeration
-from fanin.verdict import STATISTIC_NAMES, Confirmation, Verdict, verdict_of
+from fanin.statistics.ranking import SIGNIFICANT, STATISTICS, column, rank
+from fanin.statistics.seeds import paired_ratios
+from fanin.words.text import enumeration
+from fanin.words.verdict import STATISTIC_NAMES, Confirmation, Verdict, verdict_of
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
-    from fanin.ranking import RankingRow
     from fanin.runs.replay import ReplayJob
+    from fanin.statistics.ranking import RankingRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fanin.calibration import as_calibrated, judge_racks
+from fanin.capture.measured import seen_baseline
+from fanin.capture.traffic import trains as read_trains
 from fanin.comparison.candidates import Choice, Unmarked, chosen, listed, with_candidates, with_host_settings
 from fanin.comparison.confirm import confirm
 from fanin.comparison.on_rack import ROUNDS_DRAWN, compared
@@ -17,29 +19,27 @@ from fanin.comparison.question import CONFIRMING, GivenRack, Question
 from fanin.comparison.replays import MeasuredReplay
 from fanin.comparison.variations import Variation, under, variation
 from fanin.decision.running import running
+from fanin.disk.files import shown
 from fanin.errors import AlgorithmError, CaptureError, ScenarioError
-from fanin.files import shown
 from fanin.kernel import pace
-from fanin.measured import seen_baseline
-from fanin.progress import Progress
-from fanin.rack import in_short, proposed
-from fanin.ranking import RankOf, waited_for
+from fanin.process.progress import Progress
+from fanin.rack.proposal import in_short, proposed
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
 from fanin.settings.candidates import Candidate
 from fanin.simulation import in_force, owned, toml
 from fanin.spans import fit
-from fanin.traffic import trains as read_trains
+from fanin.statistics.ranking import RankOf, waited_for
 
 if TYPE_CHECKING:
     from fanin.calibration import Calibrated
+    from fanin.capture.measured import Today
+    from fanin.capture.traffic import TrainsResult
     from fanin.comparison.result import CompareResult
-    from fanin.measured import Today
-    from fanin.rack import RackProposal
+    from fanin.rack.proposal import RackProposal
     from fanin.runs.store import Store
     from fanin.spans import Fitted
-    from fanin.traffic import TrainsResult
 
 SEEDS_ELSEWHERE = 5
 """Runs per algorithm on a rack that was not asked for: whether the answer depends on what the capture does not show."""

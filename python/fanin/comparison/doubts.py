@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fanin import closing
-from fanin.frames import frame
+from fanin.capture import closing
 from fanin.runs.job import RunWarning
-from fanin.text import duration
+from fanin.statistics.frames import frame
+from fanin.words.text import duration
 
 if TYPE_CHECKING:
     from fanin._native import Replay

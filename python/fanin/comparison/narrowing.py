@@ -19,10 +19,10 @@ from fanin.decision.running import CHECKS, running, still_promising
 if TYPE_CHECKING:
     from fanin.decision import Outcome as Judgeable
     from fanin.decision.judge import Goal
-    from fanin.progress import Progress
-    from fanin.ranking import RankOf
+    from fanin.process.progress import Progress
     from fanin.runs.replay import ReplayJob
     from fanin.runs.store import Store
+    from fanin.statistics.ranking import RankOf
 
 MOST_TIMES = 3
 """Up to so many times the runs are made where they decide nothing: a service that loses a request in a thousand to a timeout shows it in few of ten."""

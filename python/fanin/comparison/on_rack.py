@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin import _native, closing, waiting
+from fanin import _native
+from fanin.capture import closing, waiting
+from fanin.capture.measured import (
+    NOT_AS_MEASURED,
+    NS_PER_MS,
+    another_baseline,
+    disagreement,
+    measured,
+    shortest_rtt,
+    waited,
+)
+from fanin.capture.vantage import about_the_tap
+from fanin.capture.vantage import pauses as _pauses
 from fanin.comparison import doubts
 from fanin.comparison.candidates import Choice, quickack_note, rto_floor_ms
 from fanin.comparison.columns import KEPT
@@ -22,25 +34,22 @@ from fanin.comparison.outcomes import outcomes
 from fanin.comparison.remarks import about_the_traffic, remarks
 from fanin.comparison.replays import run_all
 from fanin.comparison.result import Alone, CaptureSummary, CompareResult
-from fanin.files import output_folder
-from fanin.measured import NOT_AS_MEASURED, NS_PER_MS, another_baseline, disagreement, measured, shortest_rtt, waited
-from fanin.progress import Progress, silent
-from fanin.ranking import RankBy, RankOf, rank
+from fanin.disk.files import output_folder
+from fanin.process.progress import Progress, silent
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import RunWarning, kind_of
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
-from fanin.stats import extremes
-from fanin.vantage import about_the_tap
-from fanin.vantage import pauses as _pauses
+from fanin.statistics.ranking import RankBy, RankOf, rank
+from fanin.statistics.seeds import extremes
 
 if TYPE_CHECKING:
     from fanin._native import Replay
+    from fanin.capture.measured import Measured, Today
+    from fanin.capture.traffic import TrainsResult
     from fanin.comparison.replays import Outcome
     from fanin.decision.judge import Goal
-    from fanin.measured import Measured, Today
-    from fanin.ranking import RankingRow
     from fanin.runs.store import Store
-    from fanin.traffic import TrainsResult
+    from fanin.statistics.ranking import RankingRow
 
 ALIKE = 0.1
 """A replay of connections alone that differs by more than this share is told of."""

@@ -9,11 +9,11 @@ import polars as pl
 
 from fanin.decision import Outcome
 from fanin.decision.judge import MOST_CONNECTIONS
-from fanin.ranking import COUNTED, STATISTICS, column
+from fanin.statistics.ranking import COUNTED, STATISTICS, column
 
 if TYPE_CHECKING:
-    from fanin.ranking import RankOf
     from fanin.settings.candidates import Candidate
+    from fanin.statistics.ranking import RankOf
 
 
 def outcomes(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from fanin import _native
 from fanin.comparison.candidates import listed
 from fanin.comparison.variations import racks
+from fanin.disk.files import read_text, shown
 from fanin.errors import ScenarioError, suggest
-from fanin.files import read_text, shown
-from fanin.ranking import STATISTICS, RankBy, RankOf, known
 from fanin.runs.engines import engine
 from fanin.simulation import changed, chosen_seeds, toml
+from fanin.statistics.ranking import STATISTICS, RankBy, RankOf, known
 
 if TYPE_CHECKING:
     from fanin._native import Rack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fanin.comparison.candidates import listed
-from fanin.ranking import ONE, PLURAL, QUANTILES, RankBy, RankingRow, RankOf
+from fanin.statistics.ranking import ONE, PLURAL, QUANTILES, RankBy, RankingRow, RankOf
 
 if TYPE_CHECKING:
     from fanin._native import Replay

@@ -16,11 +16,9 @@ from fanin import _native
 from fanin.comparison import columns
 from fanin.comparison.columns import FLOWS, PACKETS, QUEUE, RUNS, WINDOW
 from fanin.confined import apart
+from fanin.disk.files import file_name
 from fanin.errors import AlgorithmError, EngineError, FaninError
-from fanin.files import file_name
-from fanin.frames import PS_PER_MS, fitted, frame
-from fanin.progress import Progress
-from fanin.ranking import completion_statistics
+from fanin.process.progress import Progress
 from fanin.runs.engines import Captures, engine
 from fanin.runs.job import RunWarning
 from fanin.runs.kept import run_kept
@@ -28,7 +26,9 @@ from fanin.runs.replay import ReplayJob, beside_each_other, rack_of
 from fanin.runs.tables import Frames
 from fanin.settings.candidates import Candidate
 from fanin.simulation import Failure, all_failed, sentence
-from fanin.stats import extremes
+from fanin.statistics.frames import PS_PER_MS, fitted, frame
+from fanin.statistics.ranking import completion_statistics
+from fanin.statistics.seeds import extremes
 
 if TYPE_CHECKING:
     from fanin._native import Replayed, Run, Watch
@@ -125,7 +125,8 @@ LONG = 300_000
 @cache
 def measure_digest() -> str:
     """Names how a run is measured: a change of it may change any number."""
-    from fanin import frames, ranking, stats
+    from fanin.statistics import frames, ranking
+    from fanin.statistics import seeds as stats
 
     files = [__file__, frames.__file__, ranking.__file__, stats.__file__, columns.__file__]
     return hashlib.sha256(b"".join(Path(str(file)).read_bytes() for file in files)).hexdigest()[:16]

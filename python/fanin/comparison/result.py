@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fanin.capture.fitness import Fitness
+from fanin.capture.measured import Measured
 from fanin.comparison.columns import PACKETS, PAUSES, ROUNDS, STAGES, TREES
+from fanin.comparison.promise import expected
 from fanin.comparison.variations import Variation
 from fanin.decision import Decision, Goal, Outcome, decide
 from fanin.decision.outcome import together
-from fanin.explain import explanations
-from fanin.files import made_folder, write_parquet
-from fanin.fitness import Fitness
-from fanin.measured import Measured
-from fanin.promise import expected
-from fanin.rack_facts import rack_hz
-from fanin.ranking import METHOD, RankBy, RankingRow, RankOf
+from fanin.disk.files import made_folder, write_parquet
+from fanin.rack.facts import rack_hz
 from fanin.settings.candidates import Candidate
-from fanin.text import duration
-from fanin.verdict import Confirmation, Verdict, verdict
+from fanin.statistics.ranking import METHOD, RankBy, RankingRow, RankOf
+from fanin.words.explain import explanations
+from fanin.words.text import duration
+from fanin.words.verdict import Confirmation, Verdict, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -157,8 +157,8 @@ class CompareResult:
         ``responses``, ``unfinished`` (UInt64), ``end_ms`` (Float64), ``packet_hops`` (UInt64).
     queue : polars.DataFrame
         Queue of the port to the aggregator in the run of `trace_seed`: one row per change, or, where there were more than 50,000, an envelope of as
-        many with each change while one of the three slowest responses waited (:func:`fanin.frames.thin` makes it fit a picture): ``cc``, ``time_ms``
-        (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
+        many with each change while one of the three slowest responses waited (:func:`fanin.statistics.frames.thin` makes it fit a picture):
+        ``cc``, ``time_ms`` (Float64), ``packets`` (UInt32), ``bytes`` (UInt64).
     window : polars.DataFrame
         Senders in the run of `trace_seed`, thinned as `queue`: ``cc``, ``connection`` (UInt32), ``time_ms`` (Float64), ``cwnd``, ``ssthresh`` (Float64,
         packets; ssthresh is null while infinite), ``in_flight`` (Float64, packets), ``srtt_ms`` (Float64), ``state`` (Enum: open, disorder, cwr,
@@ -299,7 +299,7 @@ class CompareResult:
         return {place: shares.get(rack, 0.0) for place, rack in enumerate([likeliest, *others])}
 
     def expected(self, name: str, statistic: str) -> tuple[float, float] | None:
-        """Between what a candidate's statistic is expected on real hosts, ms (:func:`fanin.promise.expected`)."""
+        """Between what a candidate's statistic is expected on real hosts, ms (:func:`fanin.comparison.promise.expected`)."""
         outcome = next((outcome for outcome in self.every() if outcome.name == name), None)
         return None if outcome is None else expected(outcome, statistic, self.rack_weights())
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import ScenarioError
-from fanin.ranking import STATISTICS
-from fanin.stats import estimate_positive, paired_ratios
+from fanin.statistics.ranking import STATISTICS
+from fanin.statistics.seeds import estimate_positive, paired_ratios
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
     from fanin.decision import Outcome
-    from fanin.verdict import Verdict
+    from fanin.words.verdict import Verdict
 
 MOST = 64
 """More racks than this are a mistake, or a sweep."""
@@ -29,7 +29,7 @@ class Variation:
     settings : dict of str to str
         What differs, by key, as in ``{"rack.buffer": "50p"}``.
     kind : str
-        As :attr:`fanin.verdict.Verdict.kind`: of that rack alone where it was asked for, else of the answer, which is taken over all racks that
+        As :attr:`fanin.words.verdict.Verdict.kind`: of that rack alone where it was asked for, else of the answer, which is taken over all racks that
         reproduce the capture.
     best : str or None
         What is advised: there, or by the answer.

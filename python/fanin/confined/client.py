@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native, errors
 from fanin.confined import wire
+from fanin.disk.scratch import remove_abandoned
 from fanin.errors import AlgorithmError, EngineError, FaninError, Interrupted
-from fanin.progress import WATCH
-from fanin.scratch import remove_abandoned
+from fanin.process.progress import WATCH
 
 if TYPE_CHECKING:
     import polars as pl

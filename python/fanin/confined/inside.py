@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fanin import _native
-from fanin.scratch import scratch_folder
+from fanin.disk.scratch import scratch_folder
 
 SYSTEM = (
     "/usr",

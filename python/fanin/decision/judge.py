@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fanin.decision.outcome import FEWEST_EVENTS, Outcome, Run, tail_of
-from fanin.stats import Paired, holm, paired_ratios, weighted_ratios
+from fanin.statistics.seeds import Paired, holm, paired_ratios, weighted_ratios
 
 CLAIM = 0.005
 """A gain is claimed where chance makes one as large less often than this. The level is fixed, not divided by the number of candidates, so that a

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fanin.cache import keep, kept, recalled
+from fanin.disk.cache import keep, kept, recalled
 
 if TYPE_CHECKING:
     import jinja2

@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fanin.disk.files import shown
 from fanin.errors import EngineError
-from fanin.files import shown
 from fanin.kernel import cache, edits
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 
 PROGRAMS = {
     "make": "make",

@@ -54,8 +54,8 @@ def build(
     ] = False,
 ) -> None:
     """Build the virtual kernel into the cache (4 minutes on two idle cores); as an ordinary user."""
-    from fanin import display
     from fanin.kernel.build import build as make
+    from fanin.terminal import display
 
     kernel = make(source, hertz=_hertz(hz), cc=cc or (), keep=keep, progress=display.Bar)
     display.note(f"kernel: Linux {kernel.version}, HZ={kernel.hertz}, {kernel.linux}")
@@ -81,10 +81,10 @@ def status() -> None:
 @app.command()
 def clean() -> None:
     """Remove every virtual kernel and what was kept to build them."""
-    from fanin import display
+    from fanin.disk.files import shown
     from fanin.errors import EngineError
-    from fanin.files import shown
     from fanin.kernel import cache
+    from fanin.terminal import display
 
     folder = cache.folder()
     size = _megabytes(folder)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fanin import _native
+from fanin.disk.files import shown
 from fanin.errors import MissingAlgorithmError, ScenarioError
-from fanin.files import shown
 from fanin.kernel.cache import HERTZ, Kernel
 from fanin.kernel.machine import scratch, start_kernel
 

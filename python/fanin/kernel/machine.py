@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fanin.disk.scratch import scratch_folder
 from fanin.errors import EngineError, Interrupted
 from fanin.kernel.cache import Kernel
-from fanin.scratch import scratch_folder
 
 STANDSTILL_S = 120.0
 """Wall time after which a run whose clock does not move is ended; ``$FANIN_KERNEL_STANDSTILL_S`` is another."""

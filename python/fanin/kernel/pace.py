@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 
 from fanin.kernel.cache import folder
-from fanin.progress import cores
+from fanin.process.progress import cores
 
 USUAL_HOP_S = 15e-6
 """Wall time per packet and port on one core of a machine with nothing else to do, until this one's is known."""

@@ -13,10 +13,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fanin.display import note
 from fanin.errors import EngineError
 from fanin.linux import program
 from fanin.linux.program import RECEIVERS
+from fanin.terminal.display import note
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native
+from fanin.disk.files import ROWS, output_folder, read_parquet
+from fanin.disk.scratch import scratch_folder
 from fanin.errors import FaninError
-from fanin.files import ROWS, output_folder, read_parquet
 from fanin.papers.pages import digest
-from fanin.progress import Progress, silent
-from fanin.scratch import scratch_folder
+from fanin.process.progress import Progress, silent
 
 if TYPE_CHECKING:
     from fanin.papers.reproduce import ReproduceResult

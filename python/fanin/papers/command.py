@@ -12,10 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fanin import display
+from fanin.disk.files import output_folder
 from fanin.errors import ScenarioError
-from fanin.files import output_folder
-from fanin.markup import escape
 from fanin.papers.bundle import verify
 from fanin.papers.bundle import write as write_bundle
 from fanin.papers.catalogue import load, papers_folder
@@ -25,6 +23,8 @@ from fanin.papers.reproduce import ReproduceResult, reproduce, written
 from fanin.papers.searching import Verdict, search_deep
 from fanin.papers.searching import write as write_searched
 from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
+from fanin.terminal import display
+from fanin.terminal.markup import escape
 
 COLOURS = {REPRODUCED: "green", UNDER: "cyan", DIFFERS: "dark_orange3", NOT_RUN: "bright_black"}
 SHORT = {REPRODUCED: "reproduced", UNDER: "under a reading", DIFFERS: "differs", NOT_RUN: "not run"}

@@ -13,22 +13,22 @@ from typing import Any, Literal
 
 import polars as pl
 
-from fanin.frames import thin
-from fanin.palette import BLUE as BLUE
-from fanin.palette import GREEN as GREEN
-from fanin.palette import GREY as GREY
-from fanin.palette import HAIR as HAIR
-from fanin.palette import INK as INK
-from fanin.palette import MUTED as MUTED
-from fanin.palette import ORANGE as ORANGE
-from fanin.palette import ORDERED as ORDERED
-from fanin.palette import PAPER as PAPER
-from fanin.palette import PURPLE as PURPLE
-from fanin.palette import SKY as SKY
-from fanin.palette import VERMILION as VERMILION
 from fanin.papers import legend
 from fanin.papers.marks import Key as Key
 from fanin.papers.marks import mark_crosses, mark_points
+from fanin.pictures.palette import BLUE as BLUE
+from fanin.pictures.palette import GREEN as GREEN
+from fanin.pictures.palette import GREY as GREY
+from fanin.pictures.palette import HAIR as HAIR
+from fanin.pictures.palette import INK as INK
+from fanin.pictures.palette import MUTED as MUTED
+from fanin.pictures.palette import ORANGE as ORANGE
+from fanin.pictures.palette import ORDERED as ORDERED
+from fanin.pictures.palette import PAPER as PAPER
+from fanin.pictures.palette import PURPLE as PURPLE
+from fanin.pictures.palette import SKY as SKY
+from fanin.pictures.palette import VERMILION as VERMILION
+from fanin.statistics.frames import thin
 
 # The page gives each of these names a dark twin (gallery.css).
 

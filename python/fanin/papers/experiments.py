@@ -22,7 +22,7 @@ from fanin.errors import FaninError, OutputError
 from fanin.papers.catalogue import DEFAULT, Experiment, Paper, Point, Reading
 from fanin.papers.judgement import judgement_of
 from fanin.papers.settling import parts
-from fanin.progress import Progress
+from fanin.process.progress import Progress
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, key_of
 from fanin.runs.store import Store, cache_folder

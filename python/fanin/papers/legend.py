@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from fanin.palette import INK, PAPER
 from fanin.papers.marks import Key, mark_crosses, mark_points
+from fanin.pictures.palette import INK, PAPER
 
 OUTLINES = {
     "circle": "M-3.2,0a3.2,3.2 0 1,0 6.4,0a3.2,3.2 0 1,0 -6.4,0",

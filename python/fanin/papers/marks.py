@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fanin.palette import PAPER
+from fanin.pictures.palette import PAPER
 
 
 @dataclass(frozen=True, slots=True)

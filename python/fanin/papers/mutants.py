@@ -18,7 +18,7 @@ from fanin.papers.judgement import judgement_of
 from fanin.papers.reproduce import Request, Results, judge_under, needed, select
 from fanin.papers.settling import in_words
 from fanin.papers.verdicts import EVALUATIONS, REPRODUCED, Data, Evaluate
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 
 FILE = "mutants.csv"
 """Beside the papers: what was found last."""

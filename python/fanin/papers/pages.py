@@ -18,7 +18,7 @@ from fanin.papers.linux import measured
 from fanin.papers.mutants import FILE, Hunted, read
 from fanin.papers.reproduce import written
 from fanin.papers.verdicts import DIFFERS, EVALUATIONS, NOT_RUN, PICTURES, UNDER, WHY, Data
-from fanin.progress import silent
+from fanin.process.progress import silent
 from fanin.runs.executor import Threads
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 from fanin.papers.catalogue import DEFAULT, Claim, Paper, Reading
 from fanin.papers.reproduce import Request, Results, judge_under, needed, select
 from fanin.papers.verdicts import DIFFERS, REPRODUCED
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from fanin.papers.verdicts import (
     Judged,
     judge,
 )
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 
 if TYPE_CHECKING:
     from fanin.papers.experiments import Batch
@@ -102,7 +102,7 @@ class ReproduceResult:
 
     def _repr_html_(self) -> str:
         """For notebooks: a line per claim."""
-        from fanin.notebook import card
+        from fanin.pictures.notebook import card
 
         rows = [(one.id, one.published, one.ours, one.verdict) for one in self.claims]
         return card(repr(self).strip("<>"), ["claim", "published", "ours", "verdict"], rows)
@@ -266,7 +266,7 @@ def reproduce(
     seeds : int, optional
         How many seeds each experiment has.
     progress : callable, optional
-        Makes the progress display; see :mod:`fanin.progress`.
+        Makes the progress display; see :mod:`fanin.process.progress`.
 
     Raises
     ------

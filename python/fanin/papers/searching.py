@@ -21,7 +21,7 @@ from fanin.papers.catalogue import DEFAULT, SEARCHED, Answer, Claim, Paper, Read
 from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, needed, select
 from fanin.papers.verdicts import EVALUATIONS, Data
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 
 SHARES = (0.25, 0.5, 1, 2, 4)
 """Seeds that a reading is judged with, as multiples of the experiments' own, until its verdict is stable."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin import html
-from fanin.cache import kept
+from fanin.disk.cache import kept
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
@@ -44,11 +44,11 @@ def write(result: CompareResult, path: str | Path) -> Path:
 
 def page(result: CompareResult) -> str:
     """The report as HTML."""
-    from fanin import waiting
-    from fanin.rack_facts import rack_facts, rack_hz
-    from fanin.ranking import PLURAL, PREFIX
+    from fanin.capture import waiting
+    from fanin.rack.facts import rack_facts, rack_hz
     from fanin.report import data, rounds, words
-    from fanin.verdict import STATISTIC_NAMES
+    from fanin.statistics.ranking import PLURAL, PREFIX
+    from fanin.words.verdict import STATISTIC_NAMES
 
     payload = data.payload(result) | {"charts": _charts(data.names(result))}
     return html.rendered(
@@ -83,7 +83,7 @@ def summary(result: CompareResult) -> str:
     """The answer and the ranking as HTML without style or script, for a notebook's cell."""
     from markupsafe import Markup, escape
 
-    from fanin.text import significant
+    from fanin.words.text import significant
 
     if not result.ranking:
         return "<p>nothing could be ranked</p>"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.explain import events_of, explanations
-from fanin.frames import fitted, parts, thin
-from fanin.rack_facts import rack_facts
-from fanin.ranking import PREFIX, STATISTICS, RankOf
+from fanin.rack.facts import rack_facts
 from fanin.report import words
 from fanin.settings.declared import stated_packets
-from fanin.verdict import STATISTIC_NAMES
+from fanin.statistics.frames import fitted, parts, thin
+from fanin.statistics.ranking import PREFIX, STATISTICS, RankOf
+from fanin.words.explain import events_of, explanations
+from fanin.words.verdict import STATISTIC_NAMES
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from fanin.ranking import METHOD
-from fanin.stats import Estimate
-from fanin.text import count, duration, enumeration, fixed, rate, shortening, significant, size
+from fanin.statistics.ranking import METHOD
+from fanin.statistics.seeds import Estimate
+from fanin.words.text import count, duration, enumeration, fixed, rate, shortening, significant, size
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult

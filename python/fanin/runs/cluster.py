@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fanin.errors import EngineError, FaninError, ScenarioError
-from fanin.progress import Interrupt, Progress
+from fanin.process.progress import Interrupt, Progress
 from fanin.runs.job import SHIPPED, engine_digest
 
 if TYPE_CHECKING:

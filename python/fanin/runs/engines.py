@@ -12,7 +12,7 @@ import polars as pl
 from fanin import _native
 from fanin.confined import admitted
 from fanin.errors import ScenarioError
-from fanin.progress import may_be_left
+from fanin.process.progress import may_be_left
 from fanin.runs.tables import Frames, tables
 
 if TYPE_CHECKING:

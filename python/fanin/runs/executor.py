@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fanin.errors import MemoryLimitError
-from fanin.progress import MAY_BE_LEFT, TICK_S, WATCH, Interrupt, Progress, cores
+from fanin.process.progress import MAY_BE_LEFT, TICK_S, WATCH, Interrupt, Progress, cores
 
 if TYPE_CHECKING:
     from fanin._native import Watch

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native
 from fanin.confined import admitted, apart
-from fanin.files import read_text, shown
-from fanin.progress import may_be_left
+from fanin.disk.files import read_text, shown
+from fanin.process.progress import may_be_left
 from fanin.runs.engines import TESTBED, Captures, engine, product_of, run_frames
 from fanin.runs.tables import FRAMES, Frames, tables
 

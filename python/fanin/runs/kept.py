@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fanin import _native
 from fanin.errors import OutputError
-from fanin.progress import Progress
+from fanin.process.progress import Progress
 from fanin.runs.executor import Executor, Threads
 from fanin.runs.store import Store, default_folder
 from fanin.runs.tables import Frames

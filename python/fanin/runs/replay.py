@@ -12,11 +12,11 @@ import polars as pl
 
 from fanin import _native
 from fanin.confined import apart
-from fanin.frames import frame
 from fanin.runs.engines import Captures, engine, frames_of, product_of
 from fanin.runs.executor import Threads, at_once, need_memory
 from fanin.runs.job import Document, Settings, key_of
 from fanin.runs.tables import Frames
+from fanin.statistics.frames import frame
 
 if TYPE_CHECKING:
     from fanin._native import Rack, RackPlan, Replay, Replayed, Run, Watch

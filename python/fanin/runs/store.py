@@ -30,12 +30,12 @@ from typing import Any
 import polars as pl
 
 from fanin import _native
+from fanin.disk.files import file_name, ordinary, shown
+from fanin.disk.scratch import going, of_this_user, remove
 from fanin.errors import OutputError
-from fanin.files import file_name, ordinary, shown
-from fanin.limits import memory_limited
+from fanin.process.limits import memory_limited
 from fanin.runs.job import engine_digest
 from fanin.runs.tables import Frames
-from fanin.scratch import going, of_this_user, remove
 
 FORMAT = 1
 """Version of the layout above."""

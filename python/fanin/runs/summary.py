@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from fanin.ranking import STATISTICS, completion_statistics
 from fanin.runs.tables import Frames
+from fanin.statistics.ranking import STATISTICS, completion_statistics
 
 NEEDS = ("messages", "flows", "ports", "background", "runs")
 """Frames that a row is made from."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import _native
-from fanin.frames import PS_PER_MS, frame
+from fanin.statistics.frames import PS_PER_MS, frame
 
 if TYPE_CHECKING:
     from fanin._native import Plan, Replayed, Run

@@ -13,20 +13,20 @@ import polars as pl
 
 from fanin import _native
 from fanin.comparison import compare
+from fanin.disk.files import shown
+from fanin.disk.scratch import scratch_folder
 from fanin.errors import FaninError, ScenarioError
-from fanin.files import shown
-from fanin.progress import Progress, silent
-from fanin.ranking import completion_statistics
+from fanin.process.progress import Progress, silent
 from fanin.registries import entries
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.job import Document, Job
 from fanin.runs.kept import Keyed, run_kept
 from fanin.runs.store import Store
 from fanin.runs.tables import Frames
-from fanin.scratch import scratch_folder
 from fanin.service.rounds import SERVICE, CaptureJob, ServiceJob, store_of
 from fanin.simulation import chosen_algorithms, chosen_seeds, toml
-from fanin.text import toml_string
+from fanin.statistics.ranking import completion_statistics
+from fanin.words.text import toml_string
 
 ALGORITHMS = ("reno", "cubic", "dctcp", "bbr")
 """What is asked about unless it is named."""
@@ -93,7 +93,7 @@ class TruthResult:
 
     def _repr_html_(self) -> str:
         """For notebooks: what each TCP took, and what was predicted."""
-        from fanin.notebook import card
+        from fanin.pictures.notebook import card
 
         shown = ("cc", "p50", "predicted_p50", "p99", "predicted_p99", "gain", "predicted_gain", "timeouts")
         return card(repr(self).strip("<>"), shown, self.table.select(shown).rows())
@@ -186,7 +186,7 @@ def truth(
     tell : callable, optional
         Told what is about to begin, with an estimate where there is one.
     progress : callable, optional
-        Makes the progress display; see :mod:`fanin.progress`.
+        Makes the progress display; see :mod:`fanin.process.progress`.
 
     Returns
     -------

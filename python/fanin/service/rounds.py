@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fanin.disk.scratch import scratch_folder
 from fanin.kernel.engine import KernelEngine
 from fanin.kernel.kept import engine_of, handed
 from fanin.runs import tables
@@ -18,7 +19,6 @@ from fanin.runs.job import Job, key_of
 from fanin.runs.kept import usual_store
 from fanin.runs.store import Store
 from fanin.runs.tables import Frames
-from fanin.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from fanin._native import Watch

@@ -9,8 +9,8 @@ from enum import IntEnum, StrEnum
 from typing import Any, Literal
 
 from fanin import _native
-from fanin.deployable import WIRE, deployment
 from fanin.runs.job import Settings
+from fanin.settings.deployable import WIRE, deployment
 
 UNSURE = 0.2
 """The rack's rate, delay and buffer are moved by so much either way: a threshold must leave room in the smaller buffer too."""

@@ -8,10 +8,10 @@ from ipaddress import ip_address
 from typing import Any
 
 from fanin import _native
-from fanin.deployable import BOTH_ENDS, COMMAND, LIBRARY, WIRE, Deployment, deployment
 from fanin.settings import shell
 from fanin.settings.candidates import Candidate
 from fanin.settings.declared import KNOBS, End
+from fanin.settings.deployable import BOTH_ENDS, COMMAND, LIBRARY, WIRE, Deployment, deployment
 from fanin.settings.hosts import BY_OPTION
 from fanin.settings.plan import Plan, Twin
 

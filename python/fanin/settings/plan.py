@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fanin.text import toml_string
+from fanin.words.text import toml_string
 
 FORMAT = 1
 """Of the file; ``fanin-host`` refuses another."""

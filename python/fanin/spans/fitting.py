@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanin.errors import CaptureError
-from fanin.frames import frame
 from fanin.spans.reading import Span, read
-from fanin.stats import nearest_rank
+from fanin.statistics.frames import frame
+from fanin.statistics.seeds import nearest_rank
 
 if TYPE_CHECKING:
     from fanin._native import Replay
-    from fanin.traffic import TrainsResult
+    from fanin.capture.traffic import TrainsResult
 
 CLOCKS_NS = 2_000_000
 """Log and capture of one machine agree to this; the application's own time lies in it too."""

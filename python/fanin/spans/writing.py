@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin.errors import OutputError
-from fanin.frames import frame
 from fanin.spans.reading import STAGE
+from fanin.statistics.frames import frame
 
 if TYPE_CHECKING:
     from fanin._native import Replay
-    from fanin.traffic import TrainsResult
+    from fanin.capture.traffic import TrainsResult
 
 SERVER, CLIENT = 2, 3
 """Kinds of spans (``SpanKind`` in trace.proto)."""

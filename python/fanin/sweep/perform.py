@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin.errors import FaninError, OutputError, ScenarioError
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 from fanin.runs.engines import engine as find_engine
 from fanin.runs.engines import product_of
 from fanin.runs.executor import Executor, Threads
@@ -20,7 +20,7 @@ from fanin.runs.job import Document, Job, key_of
 from fanin.runs.store import Store, default_folder
 from fanin.runs.summary import COLUMNS, NEEDS, summary
 from fanin.runs.tables import Frames
-from fanin.stats import estimate
+from fanin.statistics.seeds import estimate
 from fanin.sweep.plan import Point, Sweep, read
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         """For notebooks: the means of the first cells."""
-        from fanin.notebook import card
+        from fanin.pictures.notebook import card
 
         axes, columns = list(self.sweep.axes), ["mean_ms", "p99_ms", "timeouts", "drops"]
         done = self.runs.filter(pl.col("status") == "done")
@@ -217,7 +217,7 @@ def sweep(
     until : Until, optional
         Instead of the file's ``[until]``.
     progress : callable, optional
-        Makes the progress display; see :mod:`fanin.progress`.
+        Makes the progress display; see :mod:`fanin.process.progress`.
 
     Returns
     -------

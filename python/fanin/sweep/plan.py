@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fanin.disk.files import read_text, shown
 from fanin.errors import ScenarioError, nearest
-from fanin.files import read_text, shown
 from fanin.runs.engines import ENGINES
 from fanin.runs.job import Document, Job, Settings
 from fanin.runs.summary import COLUMNS

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from fanin.errors import ScenarioError
-from fanin.stats import estimate
+from fanin.statistics.seeds import estimate
 
 
 def bands(rows: pl.DataFrame, x: str, y: str, *, colour: str | None = None, facet: str | None = None) -> pl.DataFrame:
@@ -66,7 +66,7 @@ def plot(
     Returns
     -------
     altair.Chart
-        To be saved with :func:`fanin.pictures.save`.
+        To be saved with :func:`fanin.pictures.files.save`.
     """
     import altair as alt
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
+from fanin.disk.files import ROWS, read_parquet, shown
+from fanin.disk.scratch import scratch_folder
 from fanin.errors import OutputError, ScenarioError
-from fanin.files import ROWS, read_parquet, shown
 from fanin.runs.store import Store, default_folder
-from fanin.scratch import scratch_folder
 
 
 def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path | None = None) -> pl.DataFrame:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from fanin.progress import Progress, silent
+from fanin.disk.scratch import remove
+from fanin.process.progress import Progress, silent
 from fanin.runs.store import Entry, Store
-from fanin.scratch import remove
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ def export(store: Store, target: Path) -> int:
     int
         How many rows.
     """
+    from fanin.disk.files import output_folder
     from fanin.errors import OutputError, ScenarioError
-    from fanin.files import output_folder
 
     if target.suffix not in (".parquet", ".csv"):
         raise ScenarioError(f"command line `{target}`: the name must end in .parquet or .csv")

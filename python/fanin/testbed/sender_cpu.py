@@ -11,7 +11,7 @@ from collections.abc import Callable
 import polars as pl
 
 from fanin.errors import EngineError
-from fanin.progress import Progress, silent
+from fanin.process.progress import Progress, silent
 from fanin.testbed import honesty, host, processes, shims
 from fanin.testbed.wire import SINK, wire
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fanin import html
-from fanin.frames import frame
-from fanin.palette import BLACK, LINES, MUTED
-from fanin.text import duration
+from fanin.pictures.palette import BLACK, LINES, MUTED
+from fanin.statistics.frames import frame
+from fanin.words.text import duration
 
 if TYPE_CHECKING:
     from fanin._native import Replay
-    from fanin.traffic import TrainsResult
+    from fanin.capture.traffic import TrainsResult
 
 MOST_MESSAGES = 20_000
 """A page has so many messages at most; of more, every second, third ... request by duration."""
@@ -114,8 +114,8 @@ def page(found: TrainsResult, replay: Replay, *, chosen: int | None = None, trac
     traced : mapping, optional
         The application's own calls, drawn above what the packets show.
     """
-    from fanin import closing, waiting
-    from fanin.ranking import completion_statistics
+    from fanin.capture import closing, waiting
+    from fanin.statistics.ranking import completion_statistics
 
     rows = messages(replay, traced)
     each = requests(rows)

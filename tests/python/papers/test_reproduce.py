@@ -22,7 +22,7 @@ from fanin.papers.linux import reading as on_linux
 from fanin.papers.readings import search
 from fanin.papers.reproduce import ReproduceResult, Request, Results, _Course, _follow, select
 from fanin.papers.verdicts import DIFFERS, EVALUATIONS, REPRODUCED, UNDER, Data, Judged
-from fanin.progress import silent
+from fanin.process.progress import silent
 from fanin.runs.job import Job
 from fanin.runs.tables import Frames
 from fanin.testbed import honesty

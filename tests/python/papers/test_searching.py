@@ -14,7 +14,7 @@ from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, select
 from fanin.papers.searching import NO, UNDECIDED, YES, Verdict, bearing, decide, readings_to_try, search_deep, write
 from fanin.papers.verdicts import EVALUATIONS, Checks, Data, Evaluation, Outcome
-from fanin.progress import silent
+from fanin.process.progress import silent
 
 GSS = next(paper for paper in load() if paper.name == "gss")
 

@@ -13,7 +13,7 @@ from fanin.papers.experiments import batches
 from fanin.papers.reproduce import Request, Results, _Course, _follow, select
 from fanin.papers.settling import first_part, glance, settled
 from fanin.papers.verdicts import DIFFERS, REPRODUCED, UNDER, Checks, Data, Judged, LacksError, Outcome, judge
-from fanin.progress import silent
+from fanin.process.progress import silent
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,0 +1,1 @@
+"""Pictures from frames and scenarios."""

@@ -1,0 +1,1 @@
+"""What the process may take, and how it is stopped."""

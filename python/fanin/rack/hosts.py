@@ -1,0 +1,185 @@
+"""What a capture says about the senders: whether TCP hands their network cards bursts, whether the network cuts these, whether they share a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fanin.rack.queue import Finding
+from fanin.words.text import enumeration
+
+FEWEST_BURSTS = 20
+"""So many bursts that crossed as one packet, and so many longer ones that did not, show where they are cut."""
+
+FEWEST_OF_RATE = 100
+"""Fewer bursts do not show that their lengths follow the rate, as Linux sizes them (tcp_output.c, ``tcp_tso_autosize``)."""
+
+SHORT = range(2, 9)
+"""Lengths in segments that occur where bursts follow rate and window. An application's writes end at a few lengths, mostly longer ones."""
+
+OCCURS = 0.005
+"""A length occurs where it is this share of all bursts."""
+
+IN_STEP = 0.4
+"""Share of the trains of packets at the rate of the link from which on their rhythm is its."""
+
+USUALLY_LATE = "4us"
+"""What timers of token buckets were late by on average in five captures: 3.7 to 5.9 us (Linux 6.18 on virtual machines)."""
+
+USUAL_HZ = 250
+"""Ticks per second of the profile `linux` (Debian's CONFIG_HZ)."""
+
+CLEARLY = 0.02
+"""Share of bursts on the wrong side of the size from which on they are cut: retransmissions that look like new data."""
+
+
+def offload(link: dict[str, Any] | None, mtu: int, *, near: bool = False) -> tuple[Finding, ...]:
+    """What bursts inside messages to one receiver say of its senders' segmentation offload; nothing where that is not clear.
+
+    Parameters
+    ----------
+    link : dict or None
+        Of :attr:`fanin.TrainsResult.links`: ``offload`` has ``bursts`` and ``whole`` by length in segments, from one.
+    mtu : int
+        Bytes of a full packet with IP header.
+    near : bool
+        The tap is behind the queue, where packets keep the rhythm of the link.
+
+    Returns
+    -------
+    tuple of Finding
+        ``hosts.tso``, ``stack.tso_whole`` and ``stack.bucket_latency``, each where it shows.
+
+    Examples
+    --------
+    A token bucket with a burst of 3200 bytes lets two segments through as one packet and cuts three:
+
+    >>> seen = {"bursts": [0, 3060, 1743, 764], "whole": [0, 3060, 0, 0]}
+    >>> link = {"offload": seen, "share": 0.8, "rhythm_ns": (40_960, 4_200)}
+    >>> [(f.key, f.value, f.low, f.high) for f in offload(link, 1500, near=True)][1:]
+    [('stack.tso_whole', '3750B', '3000B', '4499B'), ('stack.bucket_latency', '4.2us', None, None)]
+
+    An application that writes 16 KB at a time, on hosts without offload:
+
+    >>> offload({"offload": {**seen, "bursts": [0] * 10 + [150, 120], "whole": []}}, 1500)
+    ()
+    """
+    if link is None:
+        return ()
+    bursts, whole = _from_two(link["offload"]["bursts"]), _from_two(link["offload"]["whole"])
+    count = sum(bursts.values())
+    most = _uncut(bursts, whole)
+    if most is None and not _follows_the_rate(bursts, count):
+        return ()
+    half = _median(bursts, count)
+    tso = Finding(
+        "hosts.tso",
+        "true",
+        "measured",
+        f"{count:,} bursts of {min(bursts)} segments and more ended with PSH inside messages, as Linux hands them to a card; half of them had "
+        f"{half} or fewer",
+    )
+    if most is None:
+        return (tso,)
+    shown = [f"{n:,} of {length} segments" for length, n in bursts.items() if length <= most and n]
+    longer = sum(n for length, n in bursts.items() if length > most)
+    uncut = Finding(
+        "stack.tso_whole",
+        f"{(2 * most + 1) * mtu // 2}B",
+        "measured",
+        f"the bursts of at most {most} segments crossed the network as one packet each ({enumeration(shown)}), and none of {longer:,} longer ones "
+        "did: nothing on the way but a token bucket cuts them",
+        f"{most * mtu}B",
+        f"{(most + 1) * mtu - 1}B",
+    )
+    return tso, uncut, _timer(link, near=near)
+
+
+def ticks(link: dict[str, Any] | None) -> tuple[Finding, ...]:
+    """Whether the senders are on one machine, whose ticks all their timers follow; nothing where that is not clear.
+
+    Parameters
+    ----------
+    link : dict or None
+        Of :attr:`fanin.TrainsResult.links`: ``ticks`` has ``moments``, ``senders``, ``together`` and ``hz``.
+
+    Returns
+    -------
+    tuple of Finding
+        ``stack.common_ticks``, and ``stack.hz`` where it is not the usual one.
+
+    Examples
+    --------
+    >>> [(f.key, f.value) for f in ticks({"ticks": {"moments": 106, "senders": 12, "together": 12, "hz": 1000}})]
+    [('stack.common_ticks', 'true'), ('stack.hz', '1000')]
+    >>> ticks({"ticks": {"moments": 40, "senders": 8, "together": 0, "hz": None}})
+    ()
+    """
+    hz = link["ticks"]["hz"] if link is not None else None
+    if link is None or hz is None:
+        return ()
+    seen = link["ticks"]
+    shared = Finding(
+        "stack.common_ticks",
+        "true",
+        "measured",
+        f"after silence {seen['together']} of {seen['senders']} senders sent again in the same tenth of {1e3 / hz:.3g} ms ({seen['moments']} times in "
+        "all): they are namespaces, containers or processes of one machine, whose ticks all their timers follow",
+    )
+    told = Finding("stack.hz", str(hz), "measured", f"the senders' timers go off {hz} times per second")
+    return (shared,) if hz == USUAL_HZ else (shared, told)
+
+
+def _timer(link: dict[str, Any], *, near: bool) -> Finding:
+    """How late the timer of a token bucket is."""
+    rhythm, key = link["rhythm_ns"], "stack.bucket_latency"
+    if not near or rhythm is None or link["share"] < IN_STEP:
+        return Finding(
+            key,
+            USUALLY_LATE,
+            "assumed",
+            "the timer of a token bucket is late by a few microseconds; the rhythm of what left it is not in the capture",
+        )
+    between, late = (ns / 1e3 for ns in rhythm)
+    return Finding(
+        key,
+        f"{late:.1f}us",
+        "measured",
+        f"packets that waited left it {between:.1f} us one behind the other, and {late:.1f} us late on average",
+    )
+
+
+def _from_two(by_length: Sequence[int]) -> dict[int, int]:
+    """Counts by length in segments. One segment is no burst."""
+    return {length: n for length, n in enumerate(by_length, start=1) if length > 1 and n}
+
+
+def _uncut(bursts: dict[int, int], whole: dict[int, int]) -> int | None:
+    """The longest burst that crosses as one packet, where all shorter ones do and no longer one does; None where that is not so.
+
+    A receiver that merges what arrived (GRO) has merged parts of longer ones, too.
+    """
+    if not whole:
+        return None
+    most = max(whole, key=lambda length: (whole[length] >= bursts[length] / 2, length))
+    inside = [n for length, n in bursts.items() if length <= most]
+    beyond = [n for length, n in bursts.items() if length > most]
+    across = sum(n for length, n in whole.items() if length <= most)
+    wrong = sum(n for length, n in whole.items() if length > most)
+    clear = across >= (1 - CLEARLY) * sum(inside) and wrong <= CLEARLY * sum(beyond)
+    return most if clear and min(sum(inside), sum(beyond)) >= FEWEST_BURSTS else None
+
+
+def _follows_the_rate(bursts: dict[int, int], count: int) -> bool:
+    """Nearly all short lengths occur."""
+    found = sum(bursts.get(length, 0) >= max(1, OCCURS * count) for length in SHORT)
+    return count >= FEWEST_OF_RATE and found >= len(SHORT) - 2
+
+
+def _median(bursts: dict[int, int], count: int) -> int:
+    seen = 0
+    for length, n in bursts.items():
+        seen += n
+        if 2 * seen >= count:
+            return length
+    return max(bursts)

@@ -1,0 +1,1 @@
+"""What is said of results: numbers as people write them, why a response was slow, the verdict's sentences."""
