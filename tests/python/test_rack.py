@@ -254,10 +254,10 @@ def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> 
 
 
 @pytest.mark.parametrize("offload", [True, False])
-def test_offload_that_no_burst_shows_is_replayed_where_nothing_else_gives_the_capture(
+def test_offload_that_a_rack_does_not_state_is_tried_where_nothing_else_gives_the_capture(
     offload: bool, tmp_path: Path
 ) -> None:
-    """Answers of one write that fits into two windows: no burst ends inside one. With offload they take half as long again."""
+    """With offload the median request takes 26 ms, packet by packet 18, on Linux as in the simulator (service 311 of tools/regret.py)."""
     text = f"""
 [topology]
 senders = 24
@@ -278,13 +278,13 @@ jitter = "50us"
 duration = "120s"
 """
     fanin.run("rack.toml", text=text, cc="cubic", seed=1, pcap=tmp_path / "all")
-    told = fanin.compare(tmp_path / "all/client.pcap", cc=["cubic"], baseline="cubic", seeds=2)
+    rack = tmp_path / "rack.toml"
+    rack.write_text('[rack]\nrate = "200Mbps"\ndelay = "50us"\nbuffer = "64p"\n[stack]\nprofile = "linux"\n')
+    told = fanin.compare(tmp_path / "all/client.pcap", rack, cc=["cubic"], baseline="cubic", seeds=2)
     assert told.calibration is not None
+    assert told.calibration.reproduced
     assert not told.calibration.widened
-    ranges = told.calibration.calibration.ranges()
-    low, high = (int(end[:-1]) for end in ranges.pop("rack.buffer"))
-    assert low <= 64 <= high
-    assert ranges == ({"hosts.tso": ("true", "true")} if offload else {})
+    assert told.calibration.calibration.ranges() == ({"hosts.tso": ("true", "true")} if offload else {})
 
 
 def test_a_proposed_file_is_a_rack_that_can_be_compared_on(fanin: Fanin, tmp_path: Path) -> None:
