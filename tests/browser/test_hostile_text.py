@@ -20,7 +20,7 @@ from fanin.papers import ReproduceResult, gallery
 from fanin.papers.catalogue import load
 from fanin.papers.gallery import Section
 from fanin.papers.verdicts import Judged
-from fanin.pictures.files import files as pictures
+from fanin.pictures import files as pictures
 from fanin.pictures.plots import round_plot, train_plots
 from fanin.sweep.plot import plot
 from made_up import HOSTILE

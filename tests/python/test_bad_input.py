@@ -374,7 +374,7 @@ def test_a_capture_of_one_direction_is_compared_and_says_so(fanin: Fanin) -> Non
     assert any("one direction only" in warning for warning in outcome.json()["capture"]["warnings"])
 
 
-def test_without_memory_a_command_ends_in_one_sentence() -> None:
+def test_without_memory_a_command_ends_in_one_sentence(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
@@ -391,7 +391,8 @@ def test_without_memory_a_command_ends_in_one_sentence() -> None:
     ]
     limited = ["sh", "-c", "ulimit -v 230000; exec " + shlex.join(map(str, command))]
     # So many threads as the machine has cores would need more memory on some machines before anything is read.
-    environment = os.environ | {"POLARS_MAX_THREADS": "2"}
+    # What another test has kept would be looked up, in less memory.
+    environment = os.environ | {"POLARS_MAX_THREADS": "2", "FANIN_STORE": str(tmp_path / "store")}
     done = subprocess.run(limited, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""

@@ -373,7 +373,8 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
     >>> none = {"shared": 0, "longer": 0, "overlapping": 0, "lost": 0}
     >>> one = {"group": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "partial": 0, "faults": none,
     ...        "trailing": 0, "trailing_share": 0.0,
-    ...        "messages_per_request": alike, "servers_per_request": alike, "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
+    ...        "messages_per_request": alike, "connections_per_request": alike, "servers_per_request": alike,
+    ...        "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
     >>> _told([one])
     ['3 of 300 requests do not close: 3 lack an answer in the capture']
     >>> _told([{**one, "closed": 300, "unanswered": 0, "messages_per_request": {**alike, "min": 12, "max": 20, "usual_share": 0.6}}])
