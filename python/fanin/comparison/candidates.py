@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -185,21 +185,26 @@ def table_of(base: ReplayJob) -> dict[str, Any]:
     return table
 
 
-def rto_floor_ms(base: ReplayJob, candidate: Candidate) -> float:
-    """How long its hosts wait at least for their retransmission timer, ms: by its settings, the rack's, or the profile's.
+def rto_floors_ms(base: ReplayJob) -> Callable[[Candidate], float]:
+    """How long a candidate's hosts wait at least for their retransmission timer, ms: by its settings, the rack's, or the profile's.
 
     Examples
     --------
     >>> from fanin.runs.job import Document
     >>> from fanin.runs.replay import ReplayJob, Traffic
-    >>> base = ReplayJob(Document.of_rack("examples/rack.toml"), Traffic("{}"), "", 0)
-    >>> [rto_floor_ms(base, way) for way in (Candidate("vegas"), Candidate("vegas", (("stack.min_rto", "5ms"),)))]
+    >>> floor_ms = rto_floors_ms(ReplayJob(Document.of_rack("examples/rack.toml"), Traffic("{}"), "", 0))
+    >>> [floor_ms(way) for way in (Candidate("vegas"), Candidate("vegas", (("stack.min_rto", "5ms"),)))]
     [200.0, 5.0]
     """
-    stack = table_of(replace(base, settings=(*base.settings, *candidate.settings))).get("stack", {})
+    stack = table_of(base).get("stack", {})
     profile = next(entry for entry in entries("stack") if entry.name == stack.get("profile", "linux"))
     default = next(key["default"] for key in profile.details["keys"] if key["name"] == "min_rto")
-    return 1e3 * _native.quantity("time", str(stack.get("min_rto", default)).strip('"'), "stack.min_rto")
+
+    def of(candidate: Candidate) -> float:
+        said = dict(candidate.settings).get("stack.min_rto", str(stack.get("min_rto", default)))
+        return 1e3 * _native.quantity("time", said.strip('"'), "stack.min_rto")
+
+    return of
 
 
 def _can_be(base: ReplayJob, candidate: Candidate) -> bool:

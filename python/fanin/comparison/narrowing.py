@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fanin.comparison.candidates import Choice, listed, paired, rto_floor_ms, with_candidates
+from fanin.comparison.candidates import Choice, listed, paired, rto_floors_ms, with_candidates
 from fanin.comparison.outcomes import outcomes
 from fanin.comparison.replays import Outcome, run_all
 from fanin.decision.running import CHECKS, running, still_promising
@@ -152,9 +151,7 @@ def _so_far(base: ReplayJob, outcome: Outcome, choice: Choice, of: RankOf, goal:
     # What one connection loses is judged by all runs, not by a few.
     needed = responses if goal == "fairness" else responses.clear()
     candidates = {name: way for name, way in choice.ways().items() if name in choice.candidates}
-    return outcomes(
-        outcome.frame("runs"), needed, candidates, choice.baseline, of, goal, timer_ms=partial(rto_floor_ms, base)
-    )
+    return outcomes(outcome.frame("runs"), needed, candidates, choice.baseline, of, goal, timer_ms=rto_floors_ms(base))
 
 
 def _still_running(

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from fanin.capture.measured import (
 from fanin.capture.vantage import about_the_tap
 from fanin.capture.vantage import pauses as _pauses
 from fanin.comparison import doubts
-from fanin.comparison.candidates import Choice, quickack_note, rto_floor_ms
+from fanin.comparison.candidates import Choice, quickack_note, rto_floors_ms
 from fanin.comparison.columns import KEPT
 from fanin.comparison.narrowing import Runs
 from fanin.comparison.outcomes import outcomes
@@ -137,9 +136,7 @@ def compared(
         baseline=usual.cc if usual is not None else None,
         goal=goal,
         ways=ways,
-        outcomes=outcomes(
-            frames["runs"], frames["responses"], ways, first, rank_of, goal, ended, partial(rto_floor_ms, base)
-        ),
+        outcomes=outcomes(frames["runs"], frames["responses"], ways, first, rank_of, goal, ended, rto_floors_ms(base)),
         baseline_given=given,
         baseline_seen=shown_today.why if shown_today and usual is not None and usual.cc == shown_today.cc else None,
         baseline_hint=shown_today.why if shown_today and shown_today.cc is None else None,

@@ -103,12 +103,12 @@ class Decision:
         ``undecided``: the runs are too few to tell.
     best, current : str
         What is advised, and what runs now; equal unless `kind` is ``change``.
-    exposed : tuple of str
-        What would be advised in place of `best` but for timeouts that the runs may not have shown (:meth:`Case.surer`).
     by : tuple of str
         The statistics that were to gain.
     judged : tuple of Judged
         Every other candidate, those that win first, in the order in which they would be advised.
+    exposed : tuple of str
+        What would be advised in place of `best` but for timeouts that the runs may not have shown (:meth:`Case.surer`).
     """
 
     kind: Kind
