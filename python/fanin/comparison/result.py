@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,8 @@ class Alone:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+# Without slots: what is concluded is kept in the instance, once it was asked for.
+@dataclass(frozen=True, repr=False)
 class CompareResult:
     """Everything a comparison found; the report and the JSON are written from this alone.
 
@@ -303,7 +305,7 @@ class CompareResult:
         outcome = next((outcome for outcome in self.every() if outcome.name == name), None)
         return None if outcome is None else expected(outcome, statistic, self.rack_weights())
 
-    @property
+    @cached_property
     def decision(self) -> Decision | None:
         """The decision over every rack that reproduces the capture; None without a baseline that was run."""
         every = self.every()
@@ -311,7 +313,7 @@ class CompareResult:
             return None
         return decide(every, self.baseline, self.goal, self.told(), self.rack_weights())
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         """The answer: what the terminal, the JSON and the report say."""
         return verdict(self)
