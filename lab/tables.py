@@ -121,6 +121,10 @@ def _kernel_outside() -> list[str]:
     return validation.table(rows, columns, "scenario (simulator / kernel)", "outside by")
 
 
+SHOWN = {**validation.MEANS, "median": "p50_ms", "p99": "p99_ms"}
+"""The measure of each bound."""
+
+
 def _offload() -> list[str]:
     rows = _data("offload")
     bounds = ("median", "p99", "drops", "timeouts")
@@ -132,6 +136,19 @@ def _offload() -> list[str]:
     cells = [[str(row[name]) for name in ("cc", "rows", "within", *bounds)] for row in counts.iter_rows(named=True)]
     heads = ["TCP", "rows", "within the bounds", *(f"outside by {bound}" for bound in bounds)]
     return [*validation.summary(rows), "", *markdown(heads, cells), "", origin("offload")]
+
+
+def _offload_outside() -> list[str]:
+    rows = _data("offload").filter(pl.col("outside") != "")
+    cells = []
+    for row in rows.iter_rows(named=True):
+        first = row["outside"].split(", ")[0]
+        measure = SHOWN[first]
+        chance = "-" if row["standard_errors"] is None else f"{row['standard_errors']:.1f}"
+        values = [f"{row[side + measure]:.4g}" for side in ("", "kernel_")]
+        case = row["case"].removesuffix(", offload")
+        cells.append([case, row["cc"], row["outside"], first, *values, chance])
+    return markdown(["scenario", "TCP", "outside by", "of these", "simulator", "Linux", "standard errors"], cells)
 
 
 def _random_outside() -> list[str]:
@@ -382,6 +399,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "kernel timeouts": _kernel_timeouts,
     "kernel outside": _kernel_outside,
     "offload": _offload,
+    "offload outside": _offload_outside,
     "random outside": _random_outside,
     "truth": _truth,
     "regret": _regret,

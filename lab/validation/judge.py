@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean, variance
 
 import polars as pl
 from fanin.kernel.cache import Kernel
@@ -49,6 +51,9 @@ IDEAL = Bounds()
 
 OFFLOADED = Bounds(median=0.05, tail=0.15, drops=0.15)
 """What hosts with offloads are held to: bursts decide about drops, and drops about the tail."""
+
+MEANS = {"timeouts": "timeouts", "drops": "drops", "goodput": "goodput_mbps", "queue": "queue"}
+"""Bounds of means over runs: of which measure."""
 
 MEASURES = ("goodput_mbps", "queue", "queue_p99", "p50_ms", "p99_ms", "drops", "marks", "retransmissions", "timeouts")
 
@@ -105,7 +110,8 @@ def judged(done: Done, engines: tuple[str, str] = ("sim", "kernel"), bounds: Bou
     polars.DataFrame
         ``group``, ``case``, ``cc`` (String), ``seeds``, ``kernel_seeds`` (UInt32), each of :data:`MEASURES` for the model and, with ``kernel_`` in
         front, for the kernel (Float64; means over runs, quantiles over all messages, null where a scenario has none), ``outside`` (String: the
-        bounds that are broken, by comma; empty when none is).
+        bounds that are broken, by comma; empty when none is), ``standard_errors`` (Float64: by how many of its own standard errors the first of
+        these that is a mean over runs differs; null where none is, or a side has one run).
     """
     rows = []
     runs = pl.DataFrame(done.rows)
@@ -120,9 +126,26 @@ def judged(done: Done, engines: tuple[str, str] = ("sim", "kernel"), bounds: Bou
             for name in MEASURES:
                 quantile = {"p50_ms": 0.5, "p99_ms": 0.99}.get(name)
                 row[prefix + name] = times.quantile(quantile, "nearest") if quantile else side[name].mean()
-        rows.append(row | {"outside": ", ".join(broken(row, bounds))})
+        outside = broken(row, bounds)
+        first = next((MEANS[name] for name in outside if name in MEANS), None)
+        chance = None if first is None else standard_errors(*(side[first].to_list() for side in sides))
+        rows.append(row | {"outside": ", ".join(outside), "standard_errors": chance})
     # A column may begin with a case that has no messages.
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def standard_errors(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """By how many standard errors of their difference two means differ; None where chance cannot be told.
+
+    Examples
+    --------
+    >>> standard_errors([1.0, 3.0], [4.0, 6.0])
+    2.1213203435596424
+    """
+    if min(len(one), len(other)) < 2:
+        return None
+    error = math.sqrt(sum(variance(side) / len(side) for side in (one, other)))
+    return abs(fmean(one) - fmean(other)) / error if error > 0 else None
 
 
 def apart(model: float, kernel: float, bound: float, floor: float = 0.0) -> bool:
