@@ -164,10 +164,12 @@ def draw_model(_: Data) -> Figure:
     ]
     likely = Axis("P", "incast probability", (0, 1.12), [0, 0.2, 0.4, 0.6, 0.8, 1])
     flows = Axis("flows", "flows", (0, 160))
-    panel = lines(pl.DataFrame(points), flows, likely, "variant", keys, title="3", published=published)
+    panel = lines(pl.DataFrame(points), flows, likely, "variant", keys, title="Fig. 3", published=published)
     windows = {w: Key(f"window of {w}", colour, width=1.6) for w, colour in zip((4, 8, 16), ORDERED, strict=True)}
     cuts = [{"flows": n, "P": doubling_probability(10e9, n, w), "window": w} for w in windows for n in range(2, 161, 2)]
-    cut = lines(pl.DataFrame(cuts), flows, likely, "window", windows, title="2, at several windows before a doubling")
+    cut = lines(
+        pl.DataFrame(cuts), flows, likely, "window", windows, title="Fig. 2, at several windows before a doubling"
+    )
     grid = [
         {"flows": n, "window": w, "P": doubling_probability(10e9, n, w)}
         for n in range(2, 161, 4)
@@ -178,7 +180,7 @@ def draw_model(_: Data) -> Figure:
         for least, colour in zip((0.01, 0.5, CERTAIN), ORDERED, strict=True)
     }
     window = Axis("window", "window (packets)", (0, 40))
-    whole = surface(pl.DataFrame(grid), flows, window, "P", steps, title="2, over flows and windows")
+    whole = surface(pl.DataFrame(grid), flows, window, "P", steps, title="Fig. 2, over flows and windows")
     return Figure([panel, cut, whole], [*keys.values(), *windows.values(), *steps.values(), CROSS], 3)
 
 
