@@ -6,13 +6,15 @@ use crate::release::{BEYOND_CHANCE, Excess, IN_STEP, TOGETHER, by_chance};
 use crate::stages::Request;
 use crate::waiting::Company;
 use crate::workload::Workload;
+use std::collections::BTreeSet;
 
 /// With fewer messages on either side a share says nothing.
 const FEWEST: usize = 20;
 
 impl Workload {
     /// Of each company, how many of its messages leave together with messages of others; 0 where chance gives about as many, and as many requests that
-    /// begin so. What leaves behind the first message of a request is near to what is near to that one, and so are the moments between the two.
+    /// begin so. What leaves behind the first message of a request is near to what is near to that one, and so are the moments between the two. Who asks the
+    /// same servers is another user, whom a busy host lets go on with this one: begins tell of those who share none.
     pub(super) fn beside(&self, requests: &[Request]) -> Vec<u64> {
         let asked = |company: &Company| {
             let connections = company.connections.iter().filter_map(|&c| self.connections.get(c as usize));
@@ -33,32 +35,43 @@ impl Workload {
             begins[request.company as usize].extend(sent);
         }
         begins.iter_mut().for_each(|begins| begins.sort_unstable());
-        let met = |n: usize| self.companies[n].rounds > 0;
-        let of = |(n, starts): (usize, &Vec<u64>)| if met(n) { in_step(n, starts, &begins[n], &all) } else { 0 };
+        let servers: Vec<BTreeSet<u32>> = self.companies.iter().map(|company| self.asked_by(company)).collect();
+        let of = |(n, starts): (usize, &Vec<u64>)| {
+            if self.companies[n].rounds == 0 || starts.len().min(all.len() - starts.len()) < FEWEST {
+                return 0;
+            }
+            let other = |of: usize| of != n;
+            let apart: Vec<bool> = servers.iter().map(|others| others.is_disjoint(&servers[n])).collect();
+            let told = in_step(starts, &all, other) || in_step(&begins[n], &all, |of| apart[of]);
+            if told { together(starts, &all, other) as u64 } else { 0 }
+        };
         mine.iter().enumerate().map(of).collect()
+    }
+
+    /// Whom a company asks.
+    fn asked_by(&self, company: &Company) -> BTreeSet<u32> {
+        let connections = company.connections.iter().filter_map(|&c| self.connections.get(c as usize));
+        connections.map(|connection| connection.server).collect()
     }
 }
 
-/// How many messages of one company leave together with others', of all messages in order of time, and as many as chance does not give; or of its requests,
-/// by when they begin.
-fn in_step(company: usize, mine: &[u64], begins: &[u64], all: &[(u64, usize)]) -> u64 {
-    if all.len() - mine.len() < FEWEST {
-        return 0;
-    }
+/// How many of these moments are near to a message of one of the others, of all messages in order of time.
+fn together(of: &[u64], all: &[(u64, usize)], other: impl Fn(usize) -> bool) -> usize {
     let near = |at: u64| {
         let from = all.partition_point(|&(other, _)| other + TOGETHER < at);
-        all[from..].iter().take_while(|&&(other, _)| other <= at + TOGETHER).any(|&(_, of)| of != company)
+        all[from..].iter().take_while(|&&(other, _)| other <= at + TOGETHER).any(|&(_, of)| other(of))
     };
-    let together = |of: &[u64]| of.iter().filter(|&&at| near(at)).count();
-    let beyond_chance = |of: &[u64]| {
-        let moments = of.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1]));
-        let met = moments.filter(|&at| near(at)).count();
-        of.len() >= FEWEST && {
-            let excess = Excess::of(together(of), of.len(), met, of.len() - 1);
-            excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE
-        }
-    };
-    if beyond_chance(mine) || beyond_chance(begins) { together(mine) as u64 } else { 0 }
+    of.iter().filter(|&&at| near(at)).count()
+}
+
+/// More of these moments, in order, are near to a message of the others than chance gives.
+fn in_step(of: &[u64], all: &[(u64, usize)], other: impl Fn(usize) -> bool + Copy) -> bool {
+    if of.len() < FEWEST {
+        return false;
+    }
+    let moments: Vec<u64> = of.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1])).collect();
+    let excess = Excess::of(together(of, all, other), of.len(), together(&moments, all, other), moments.len());
+    excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE
 }
 
 #[cfg(test)]
@@ -72,7 +85,8 @@ mod tests {
         let alone = |n: u64| 1_000_000 + n * 37_000 % 7_400_000;
         all.extend((0..count).map(|n| (n * 10_000_000 + if n < together { after } else { alone(n) }, 1)));
         all.sort_unstable();
-        in_step(0, &mine, &[], &all)
+        let other = |of| of != 0;
+        if in_step(&mine, &all, other) { together(&mine, &all, other) as u64 } else { 0 }
     }
 
     /// Requests of two groups of four messages within 0.9 ms, at times of no order; of the other group so many begin with one of this, the others by
@@ -88,9 +102,10 @@ mod tests {
             let mut all: Vec<(u64, usize)> = mine.iter().map(|&at| (at, 0)).collect();
             all.extend((0..200).flat_map(|n| each(other(n))).map(|at| (at, 1)));
             all.sort_unstable();
-            (in_step(0, &mine, &[], &all), in_step(0, &mine, &begins, &all))
+            let other = |of| of != 0;
+            (in_step(&mine, &all, other), in_step(&begins, &all, other))
         };
-        assert_eq!((told(0), told(60)), ((0, 0), (0, 240)));
+        assert_eq!((told(0), told(60)), ((false, false), (false, true)));
     }
 
     #[test]
