@@ -86,7 +86,7 @@ mod tests {
         all.extend((0..count).map(|n| (n * 10_000_000 + if n < together { after } else { alone(n) }, 1)));
         all.sort_unstable();
         let other = |of| of != 0;
-        if in_step(&mine, &all, other) { together(&mine, &all, other) as u64 } else { 0 }
+        if in_step(&mine, &all, other) { super::together(&mine, &all, other) as u64 } else { 0 }
     }
 
     /// Requests of two groups of four messages within 0.9 ms, at times of no order; of the other group so many begin with one of this, the others by
