@@ -262,7 +262,9 @@ mod tests {
                 h.begins_merged(1_448, 45 * 1_448, 0);
             }
             h.sent(90 * 1_448, 10_000);
-            (2..=90).step_by(2).for_each(|n| drop(h.acknowledged(n * 1_448, 120_000 + n * 40_000, true)));
+            for n in (2..=90).step_by(2) {
+                h.acknowledged(n * 1_448, 120_000 + n * 40_000, true);
+            }
             h.begins();
             (h.echo(), h.least())
         };
