@@ -130,7 +130,7 @@ impl Workload {
     pub fn closings(&self) -> Vec<Closing> {
         let requests = self.requests();
         let places = Places::of(self, &requests);
-        let (lost, unbound, beside) = (places.lost(), self.unbound(&requests), self.beside());
+        let (lost, unbound, beside) = (places.lost(), self.unbound(&requests), self.beside(&requests));
         let asked: Vec<Vec<u32>> = requests.iter().map(|request| self.servers_of(request)).collect();
         let lacking = self.lacking(&requests, &asked);
         let mut all: Vec<Closing> = Vec::new();

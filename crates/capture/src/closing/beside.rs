@@ -3,15 +3,19 @@
 //! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both.
 
 use crate::release::{BEYOND_CHANCE, Excess, IN_STEP, TOGETHER, by_chance};
+use crate::stages::Request;
 use crate::waiting::Company;
 use crate::workload::Workload;
+use std::collections::BTreeSet;
 
 /// With fewer messages on either side a share says nothing.
 const FEWEST: usize = 20;
 
 impl Workload {
-    /// Of each company, how many of its messages leave together with messages of others; 0 where chance gives about as many.
-    pub(super) fn beside(&self) -> Vec<u64> {
+    /// Of each company, how many of its messages leave together with messages of others; 0 where chance gives about as many, and as many requests that
+    /// begin so. What leaves behind the first message of a request is near to what is near to that one, and so are the moments between the two. Who asks the
+    /// same servers is another user, whom a busy host lets go on with this one: begins tell of those who share none.
+    pub(super) fn beside(&self, requests: &[Request]) -> Vec<u64> {
         let asked = |company: &Company| {
             let connections = company.connections.iter().filter_map(|&c| self.connections.get(c as usize));
             let messages = connections.flat_map(|c| &c.messages).filter(|message| message.request_bytes > 0);
@@ -25,25 +29,49 @@ impl Workload {
         let mut all: Vec<(u64, usize)> =
             of_each.flat_map(|(n, starts)| starts.iter().map(move |&at| (at, n))).collect();
         all.sort_unstable();
-        let met = |n: usize| self.companies[n].rounds > 0;
-        mine.iter().enumerate().map(|(n, starts)| if met(n) { in_step(n, starts, &all) } else { 0 }).collect()
+        let mut begins: Vec<Vec<u64>> = vec![Vec::new(); mine.len()];
+        for request in requests {
+            let sent = request.messages().filter_map(|place| Some(self.message(place)?.start_ns)).min();
+            begins[request.company as usize].extend(sent);
+        }
+        begins.iter_mut().for_each(|begins| begins.sort_unstable());
+        let servers: Vec<BTreeSet<u32>> = self.companies.iter().map(|company| self.asked_by(company)).collect();
+        let of = |(n, starts): (usize, &Vec<u64>)| {
+            if self.companies[n].rounds == 0 || starts.len().min(all.len() - starts.len()) < FEWEST {
+                return 0;
+            }
+            let other = |of: usize| of != n;
+            let apart: Vec<bool> = servers.iter().map(|others| others.is_disjoint(&servers[n])).collect();
+            let told = in_step(starts, &all, other) || in_step(&begins[n], &all, |of| apart[of]);
+            if told { together(starts, &all, other) as u64 } else { 0 }
+        };
+        mine.iter().enumerate().map(of).collect()
+    }
+
+    /// Whom a company asks.
+    fn asked_by(&self, company: &Company) -> BTreeSet<u32> {
+        let connections = company.connections.iter().filter_map(|&c| self.connections.get(c as usize));
+        connections.map(|connection| connection.server).collect()
     }
 }
 
-/// How many messages of one company leave together with others', of all messages in order of time.
-fn in_step(company: usize, mine: &[u64], all: &[(u64, usize)]) -> u64 {
-    if mine.len() < FEWEST || all.len() - mine.len() < FEWEST {
-        return 0;
-    }
+/// How many of these moments are near to a message of one of the others, of all messages in order of time.
+fn together(of: &[u64], all: &[(u64, usize)], other: impl Fn(usize) -> bool) -> usize {
     let near = |at: u64| {
         let from = all.partition_point(|&(other, _)| other + TOGETHER < at);
-        all[from..].iter().take_while(|&&(other, _)| other <= at + TOGETHER).any(|&(_, of)| of != company)
+        all[from..].iter().take_while(|&&(other, _)| other <= at + TOGETHER).any(|&(_, of)| other(of))
     };
-    let together = mine.iter().filter(|&&at| near(at)).count();
-    let moments = mine.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1]));
-    let by_chance = moments.filter(|&at| near(at)).count();
-    let excess = Excess::of(together, mine.len(), by_chance, mine.len() - 1);
-    if excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE { together as u64 } else { 0 }
+    of.iter().filter(|&&at| near(at)).count()
+}
+
+/// More of these moments, in order, are near to a message of the others than chance gives.
+fn in_step(of: &[u64], all: &[(u64, usize)], other: impl Fn(usize) -> bool + Copy) -> bool {
+    if of.len() < FEWEST {
+        return false;
+    }
+    let moments: Vec<u64> = of.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1])).collect();
+    let excess = Excess::of(together(of, all, other), of.len(), together(&moments, all, other), moments.len());
+    excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE
 }
 
 #[cfg(test)]
@@ -57,7 +85,27 @@ mod tests {
         let alone = |n: u64| 1_000_000 + n * 37_000 % 7_400_000;
         all.extend((0..count).map(|n| (n * 10_000_000 + if n < together { after } else { alone(n) }, 1)));
         all.sort_unstable();
-        in_step(0, &mine, &all)
+        let other = |of| of != 0;
+        if in_step(&mine, &all, other) { super::together(&mine, &all, other) as u64 } else { 0 }
+    }
+
+    /// Requests of two groups of four messages within 0.9 ms, at times of no order; of the other group so many begin with one of this, the others by
+    /// themselves.
+    #[test]
+    fn requests_that_begin_together_more_often_than_chance_gives_are_in_step_whatever_follows_in_them() {
+        let told = |together: u64| {
+            let begin = |n: u64| n * 20_000_000 + n * n * 7_919 % 9_000_000;
+            let each = |at: u64| (0..4).map(move |k| at + k * 300_000);
+            let begins: Vec<u64> = (0..200).map(begin).collect();
+            let mine: Vec<u64> = begins.iter().copied().flat_map(each).collect();
+            let other = |n: u64| begin(n) + if n < together { 60_000 } else { 10_000_000 };
+            let mut all: Vec<(u64, usize)> = mine.iter().map(|&at| (at, 0)).collect();
+            all.extend((0..200).flat_map(|n| each(other(n))).map(|at| (at, 1)));
+            all.sort_unstable();
+            let other = |of| of != 0;
+            (in_step(&mine, &all, other), in_step(&begins, &all, other))
+        };
+        assert_eq!((told(0), told(60)), ((false, false), (false, true)));
     }
 
     #[test]

@@ -153,5 +153,11 @@ impl Conn {
         let number = if begins { arrivals.front(self.hosts[1 - d], earliest, at) } else { None };
         let front = Front { overlapped, lost, number, payload: s.payload, earliest, held };
         self.advance(d, bytes, Some(at), front, sink);
+        let segment = self.largest_packet(d, s);
+        if begins && s.payload > segment {
+            let dir = &mut self.dirs[d];
+            let last = dir.seq.max();
+            dir.half.begins_merged(last - u64::from(s.payload - segment), last, at);
+        }
     }
 }

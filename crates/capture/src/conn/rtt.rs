@@ -15,6 +15,8 @@ pub(super) struct Half {
     echo: Option<u64>,
     /// This run has given its own.
     echoed: bool,
+    /// A packet that an offload merged and that this run began with: where its first segment ends and where the last, and when it passed.
+    merged: Option<(u64, u64, u64)>,
     samples: u64,
     /// One packet at a time is timed, as RFC 6298 senders without time stamps do: constant state, about one sample per round trip.
     timed: Option<Timed>,
@@ -58,16 +60,24 @@ impl Half {
         }
     }
 
+    /// The run begins with segments that an offload merged, of which the first ends at `first` and the last at `last`. They passed at once, and the link
+    /// brings one after the other (a shaper cuts them, Linux `tbf_segment`): when all are acknowledged says how long they are, and the first how long the
+    /// queue is.
+    #[inline]
+    pub fn begins_merged(&mut self, first: u64, last: u64, at: u64) {
+        self.merged = Some((first, last, at));
+    }
+
     /// Data was repaired: acknowledgements are ambiguous now (Karn's rule).
     pub fn cancel(&mut self) {
-        self.timed = None;
+        (self.timed, self.merged) = (None, None);
         self.latest = Default::default();
         self.answer = None;
     }
 
     /// A run begins: what was answered before says nothing of its queue.
     pub fn begins(&mut self) {
-        self.answer = None;
+        (self.answer, self.merged) = (None, None);
         self.echoed = false;
     }
 
@@ -81,6 +91,11 @@ impl Half {
     pub fn acknowledged(&mut self, acked: u64, at: u64, by_itself: bool) -> Option<u64> {
         if by_itself && let Some(sent) = self.passed_at(acked) {
             self.answer = Some(at - sent).filter(|&answer| answer < DELAYED_ACK);
+        }
+        if let Some((_, last, sent)) = self.merged.take_if(|&mut (first, ..)| acked >= first)
+            && acked < last
+        {
+            self.echoes(at - sent);
         }
         let t = self.timed.take_if(|t| acked >= t.end)?;
         if !t.followed {
@@ -98,14 +113,19 @@ impl Half {
             Some((end, sent)) if acked >= end => sent,
             _ => t.at,
         };
-        let echo = at - answered;
-        if !std::mem::replace(&mut self.echoed, true) {
-            self.echo = Some(self.echo.map_or(echo, |s| s - s / 4 + echo / 4));
-        }
+        self.echoes(at - answered);
         // TRIM section 9.1: smooth_RTT = (1 - a) smooth_RTT + a RTT with a = 0.25.
         self.smoothed = Some(self.smoothed.map_or(sample, |s| s - s / 4 + sample / 4));
         let excess = sample - self.least.unwrap_or(sample);
         (sample < DELAYED_ACK).then_some(excess)
+    }
+
+    /// The first packet of a run was answered after so long.
+    #[inline]
+    fn echoes(&mut self, echo: u64) {
+        if !std::mem::replace(&mut self.echoed, true) {
+            self.echo = Some(self.echo.map_or(echo, |s| s - s / 4 + echo / 4));
+        }
     }
 
     /// The least seen.
@@ -229,6 +249,33 @@ mod tests {
         h.sent(50_000_002, 50_000_000);
         h.acknowledged(50_000_002, 50_500_000, false);
         assert_eq!(h.echo(), Some(200_000), "one quarter of the next run's");
+    }
+
+    /// 45 segments that an offload merged pass the tap at once. The link brings one in 40 us and each second is acknowledged, the first after 0.2 ms.
+    #[test]
+    fn how_long_a_merged_packet_is_says_nothing_of_the_queue_in_front_of_a_short_one() {
+        let told = |merged: bool| {
+            let mut h = Half::default();
+            h.sent(45 * 1_448, 0);
+            h.begins();
+            if merged {
+                h.begins_merged(1_448, 45 * 1_448, 0);
+            }
+            h.sent(90 * 1_448, 10_000);
+            for n in (2..=90).step_by(2) {
+                h.acknowledged(n * 1_448, 120_000 + n * 40_000, true);
+            }
+            h.begins();
+            (h.echo(), h.least())
+        };
+        // 46 segments cover the first of two such packets.
+        assert_eq!(told(false), (Some(1_960_000), Some(1_960_000)));
+        assert_eq!(told(true), (Some(200_000), Some(1_960_000)), "its round trip is what it was");
+        // A receiver that merges segments itself acknowledges all at once, and may hold that back.
+        let mut h = Half::default();
+        h.begins_merged(1_448, 2 * 1_448, 0);
+        h.acknowledged(2 * 1_448, 20_000_000, false);
+        assert_eq!(h.echo(), None);
     }
 
     #[test]

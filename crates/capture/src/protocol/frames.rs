@@ -34,6 +34,8 @@ pub(super) struct Frames {
     pub kind: Kind,
     /// Numbers of requests that have not been answered, in order.
     asked: Vec<u32>,
+    /// A server has answered with a frame of it.
+    answered: bool,
 }
 
 fn be32(bytes: &[u8], at: usize) -> Option<u32> {
@@ -87,7 +89,13 @@ fn thrift(bytes: &[u8]) -> Option<u32> {
 
 impl Frames {
     pub fn new(kind: Kind) -> Frames {
-        Frames { kind, asked: Vec::new() }
+        Frames { kind, asked: Vec::new(), answered: false }
+    }
+
+    /// A place of `side` that is no frame denies the protocol, where no server has answered with one: a client's packet may look like a request by chance,
+    /// as a length before zeros does.
+    pub fn is_denied(&self, side: usize) -> bool {
+        side == SERVER && !self.answered
     }
 
     /// A message of `side` may begin so; a Kafka broker's only if its number was asked for.
@@ -121,6 +129,7 @@ impl Frames {
         if !self.begins(side, bytes) {
             return Head::Bad;
         }
+        self.answered |= side == SERVER;
         let part = Part { ends: self.ends(side, bytes), ..Part::message(0) };
         Head::Unit { bytes: u64::from(length), part }
     }
@@ -150,7 +159,9 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Protocol;
     use crate::protocol::CLIENT;
+    use crate::protocol::tests::{self, Write};
 
     /// A request of Kafka, of so many bytes behind its length.
     fn kafka(kind: u16, version: u16, number: u32, length: u32) -> Vec<u8> {
@@ -177,6 +188,21 @@ mod tests {
         assert!(is(&mongo) == Some(Kind::MongoDb));
         mongo[8] = 1;
         assert!(is(&mongo).is_none(), "an answer");
+    }
+
+    /// A length before what it counts, three times there and back: the client's holds zeros, as a request of Kafka's may, and the server's whatever it has.
+    #[test]
+    fn lengths_whose_answers_have_no_number_that_was_asked_for_are_none_of_kafka() {
+        let counted = |body: u8, length: u32| [length.to_be_bytes().to_vec(), vec![body; length as usize]].concat();
+        let read = |answer: u8, kept: usize| {
+            let pair = || [(CLIENT, counted(0, 300)), (SERVER, counted(answer, 9_000))];
+            let writes: Vec<Write> = (0..3).flat_map(|_| pair()).collect();
+            let (calls, counts) = tests::read(&writes, 1_448, kept);
+            (calls.len(), counts.protocol, counts.read, counts.unread)
+        };
+        let kafka = Some(Protocol::Kafka);
+        assert_eq!([read(7, 1_448), read(7, 30)], [(0, None, 0, 0); 2]);
+        assert_eq!([read(0, 1_448), read(0, 30)], [(0, kafka, 3, 0); 2], "zeros answer number zero");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(super) struct Reading<'a> {
     pub calls: &'a mut Calls,
     /// Places that are no message though they are stored.
     pub misread: u32,
+    /// What a server answers shows that it is another protocol.
+    pub denied: bool,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -189,6 +191,7 @@ impl Lane {
                     return;
                 }
                 Head::Bad | Head::Unit { .. } => {
+                    reading.denied |= reading.grammar.is_denied(side);
                     reading.misread += u32::from(p.stored.len() as u64 == p.to - p.from);
                     self.lose(at - held, p, reading);
                     return;
@@ -240,7 +243,7 @@ mod tests {
     fn begun(bytes: usize) -> usize {
         let mut lane = Lane::default();
         let (mut grammar, mut calls) = (Grammar::Http1(http1::Http1::default()), Calls::new(Protocol::Http1, 0));
-        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0 };
+        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0, denied: false };
         let head = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &vec![b'a'; bytes - 19]].concat();
         for (n, stored) in head.chunks(65_536).enumerate() {
             let from = n as u64 * 65_536;
@@ -259,7 +262,7 @@ mod tests {
     fn behind_a_hole(packets: u64) -> Lane {
         let mut lane = Lane::default();
         let (mut grammar, mut calls) = (Grammar::Http1(http1::Http1::default()), Calls::new(Protocol::Http1, 0));
-        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0 };
+        let mut reading = Reading { side: CLIENT, grammar: &mut grammar, calls: &mut calls, misread: 0, denied: false };
         let stored = [b'x'; 200];
         let mut pass = |from: u64, to: u64| {
             let stored = &stored[..(to - from) as usize];

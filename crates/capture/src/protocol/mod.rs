@@ -199,6 +199,11 @@ impl Grammar {
         }
     }
 
+    /// What stands at a place of `side`, and begins nothing of this protocol, shows that it is another one.
+    fn is_denied(&self, side: usize) -> bool {
+        matches!(self, Grammar::Frames(frames) if frames.is_denied(side))
+    }
+
     fn resynchronise(&mut self, side: usize) {
         match self {
             Grammar::Http1(http1) => http1.resynchronise(side),
@@ -293,8 +298,8 @@ impl Reader {
                 self.recognise(&data);
             }
         }
-        if let Some(read) = &mut self.read {
-            read.data(data);
+        if self.read.as_mut().is_some_and(|read| read.data(data)) {
+            self.read = None;
         }
         over
     }
@@ -373,16 +378,19 @@ impl Read {
         }
     }
 
-    fn data(&mut self, data: Data<'_>) {
+    /// True if the packet shows that it is another protocol.
+    fn data(&mut self, data: Data<'_>) -> bool {
         let Data { side, from, to, stored, at, pushed, acked, .. } = data;
         let packet = Packet { from, to, stored, at, pushed };
         let Read { grammar, lanes, calls, misread } = self;
         calls.packet(side, at);
-        let mut reading = lane::Reading { side, grammar, calls, misread: 0 };
+        let mut reading = lane::Reading { side, grammar, calls, misread: 0, denied: false };
         lanes[side].packet(packet, acked, &mut reading);
+        let denied = reading.denied;
         *misread += reading.misread;
         if *misread >= MISREAD {
             calls.give_up();
         }
+        denied
     }
 }

@@ -78,13 +78,15 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
     let alone = |talk: &&Talk| talk.times.len() == 1;
     // Most connections carry one message: a connection is opened for each.
     let each_opens = 2 * talks.iter().filter(alone).count() > talks.len();
+    let ahead = opened_ahead(talks);
     for (conn, talk) in talks.iter().enumerate() {
         let opening = if each_opens && talk.times.len() == 1 { u64::MAX } else { OPENING };
         let mut before: Option<u64> = None;
         for (msg, times) in talk.times.iter().enumerate() {
             if let Some(sent) = times.asked {
                 // What uses it later was not what it was opened for.
-                let opened = talk.opened.filter(|&opened| msg == 0 && sent.saturating_sub(opened) <= opening);
+                let for_it = |&opened: &u64| msg == 0 && sent.saturating_sub(opened) <= opening;
+                let opened = talk.opened.filter(for_it).filter(|_| opening > OPENING || !ahead[conn]);
                 let at = opened.map_or(sent, |opened| opened.min(sent));
                 // Unless it was sent while the answer was still coming, the answer had come, whatever the tap says.
                 let own = before.filter(|&answered| answered <= at || !times.overlapped).map(|own| own.min(at));
@@ -100,6 +102,26 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
     all.sort_unstable_by_key(|a| (a.at, a.conn, a.msg));
     retries(talks, &mut all);
     all
+}
+
+/// Which connections an application had opened before it had anything to ask: several in a row, all of them before it asked on any, and the first of them
+/// longer before that than an application takes that opens a connection to ask on it. What is opened in one row is opened for one purpose.
+fn opened_ahead(talks: &[Talk]) -> Vec<bool> {
+    let mut openings: Vec<(u64, u64, usize)> = Vec::new();
+    for (conn, talk) in talks.iter().enumerate() {
+        let asked = talk.times.iter().find_map(|times| times.asked);
+        openings.extend(talk.opened.zip(asked).map(|(opened, asked)| (opened, asked, conn)));
+    }
+    openings.sort_unstable();
+    let mut ahead = vec![false; talks.len()];
+    for row in openings.chunk_by(|a, b| b.0 - a.0 <= OPENING) {
+        let asked = row.iter().map(|&(_, asked, _)| asked).min().unwrap_or(0);
+        let last = row.last().map_or(0, |&(opened, ..)| opened);
+        if last <= asked && asked - row[0].0 > OPENING {
+            row.iter().for_each(|&(_, _, conn)| ahead[conn] = true);
+        }
+    }
+    ahead
 }
 
 /// Finds which requests try one anew that was given up: the next to its server, soon after its connection was closed.
@@ -384,6 +406,23 @@ mod tests {
         };
         assert_eq!((decided(5_000_000, 2), decided(5_000_001, 2)), (1_000, 5_001_001));
         assert_eq!(decided(5_000_001, 1), 1_000, "a connection of one message was opened for that");
+    }
+
+    /// Six connections that are opened so many microseconds after each other, and asked together 1 ms after the last opening: how long before it was sent the
+    /// application decided to ask the last.
+    #[test]
+    fn connections_that_are_opened_in_one_row_are_opened_for_one_purpose() {
+        let decided_before = |apart: u64, asked_early: bool| {
+            let asked = 5 * apart + 1_000;
+            let of = |n: u64| if asked_early && n == 0 { apart } else { asked };
+            let mut talks: Vec<Talk> = (0..6).map(|n| talk(n as u32, Some(n * apart * 1_000), of(n) * 1_000)).collect();
+            // They are asked again.
+            talks.iter_mut().for_each(|talk| talk.times.resize(2, Times::default()));
+            let last = asks(&talks).into_iter().find(|ask| ask.conn == 5).unwrap();
+            last.sent - last.at
+        };
+        assert_eq!((decided_before(800, false), decided_before(801, false)), (1_000_000, 0));
+        assert_eq!(decided_before(801, true), 1_000_000, "it asks on the first before it has opened the others");
     }
 
     #[test]
