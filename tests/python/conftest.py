@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -110,6 +111,13 @@ def fanin(tmp_path: Path) -> Fanin:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def seldom_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Advice looks at twice the load on four seeds, not thirty: for tests that assert nothing of that look, which is half of the runs of small advice."""
+    # By its name: `fanin.advice.advise` is the function.
+    monkeypatch.setattr(importlib.import_module("fanin.advice.advise"), "BUSY_SEEDS", range(1, 5))
 
 
 @pytest.fixture(autouse=True)

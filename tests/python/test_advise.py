@@ -177,6 +177,7 @@ def test_what_is_advised_is_better_and_the_advice_says_how_to_try_it_and_where_i
     assert said["headline"] in text.out
 
 
+@pytest.mark.usefixtures("seldom_busy")
 def test_keep_what_you_have_when_nothing_is_better() -> None:
     found = advise(HTTP, RACK, cc=["cubic", "dctcp"], switch=False, budget=10)
     assert found.kind == "keep"
@@ -184,6 +185,7 @@ def test_keep_what_you_have_when_nothing_is_better() -> None:
     assert found.recommendation is None
 
 
+@pytest.mark.usefixtures("seldom_busy")
 @pytest.mark.parametrize("capture", [SMALL, HTTP])
 def test_advice_judges_what_a_comparison_judges_on_the_same_runs_and_more(capture: Path) -> None:
     ranked, found = compare(capture), advise(capture, budget=30)
@@ -204,6 +206,7 @@ def test_advice_judges_what_a_comparison_judges_on_the_same_runs_and_more(captur
         assert found.headline == ranked.verdict.headline
 
 
+@pytest.mark.usefixtures("seldom_busy")
 def test_the_goal_that_is_asked_for_decides() -> None:
     found = advise(SMALL, RACK, goal="goodput", cc=["cubic", "dctcp"], budget=20)
     assert found.goal == "goodput"
@@ -220,6 +223,7 @@ def test_without_switch_changes_no_candidate_sets_k() -> None:
     assert all("rack.mark" not in dict(c.settings) for c in Space(["dctcp"], marked, switch=False).everything())
 
 
+@pytest.mark.usefixtures("seldom_busy")
 def test_what_the_search_tried_with_marks_is_not_said_to_be_left_out(tmp_path: Path) -> None:
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
@@ -309,6 +313,7 @@ def test_a_goal_that_is_none_is_refused() -> None:
         advise(HTTP, RACK, goal="p42")
 
 
+@pytest.mark.usefixtures("seldom_busy")
 def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so() -> None:
     found = advise(SMALL, cc="cubic", budget=10)
     assert any(note.startswith("the rack was proposed from the capture (rate 1Gbps, ") for note in found.notes)
@@ -319,6 +324,7 @@ def test_without_a_rack_it_takes_the_one_that_the_capture_speaks_for_and_says_so
     assert found.rank_of == "requests"
 
 
+@pytest.mark.usefixtures("seldom_busy")
 def test_advice_times_what_a_comparison_ranks_by(fanin: Fanin) -> None:
     # The capture's requests leave in rounds, which end with their slowest answer.
     ranked = compare(SMALL, RACK, cc=["cubic"])

@@ -163,8 +163,9 @@ def test_a_worker_that_is_killed_loses_no_run(tmp_path: Path, cluster: Cluster, 
     assert contents(tmp_path / "store") == alone
 
 
+@pytest.mark.usefixtures("seldom_busy")
 def test_advice_from_a_cluster_whose_worker_is_killed_is_that_of_one_machine(cluster: Cluster) -> None:
-    options: dict[str, Any] = {"cc": ["cubic", "dctcp"], "budget": 60}
+    options: dict[str, Any] = {"cc": ["cubic", "dctcp"], "budget": 30}
     victim, _ = cluster.worker(), cluster.worker()
     searched: list[str] = []
 

@@ -18,7 +18,7 @@ from fanin.process import progress
 from fanin.report import write
 from fanin.statistics.seeds import estimate_positive
 
-from .conftest import CAPTURES, HTTP, RACK, SMALL, Fanin, entries
+from .conftest import CAPTURES, RACK, SMALL, Fanin, entries
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_an_interrupted_comparison_keeps_what_was_done_and_says_what_is_missing(
         "-m",
         "fanin",
         "compare",
-        HTTP,
+        SMALL,
         "--rack",
         RACK,
         "--cc",

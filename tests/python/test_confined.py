@@ -93,8 +93,8 @@ DEATHS = [
         "void *malloc(unsigned long); void free(void *);",
         "it ended its process by SIG",
     ),
-    ('for (;;) asm volatile("");', "", "it was stopped: it used the processor for 3 s without coming back"),
-    ("for (;;) fork();", "int fork(void);", "it was stopped: it used the processor for 3 s without coming back"),
+    ('for (;;) asm volatile("");', "", "it was stopped: it used the processor for 1 s without coming back"),
+    ("for (;;) fork();", "int fork(void);", "it was stopped: it used the processor for 1 s without coming back"),
     (
         "kill(getppid(), 15);",
         "int kill(int, int); int getppid(void);",
@@ -111,7 +111,7 @@ DEATHS = [
         "int kill(int, int); int getpid(void);",
         "it was ended by SIGKILL, as the system does when memory runs out, during a run",
     ),
-    ("sleep(100000);", "unsigned sleep(unsigned);", "it was stopped: it waited for 18 s without coming back"),
+    ("sleep(100000);", "unsigned sleep(unsigned);", "it was stopped: it waited for 6 s without coming back"),
 ]
 
 
@@ -122,8 +122,10 @@ DEATHS = [
     ids=["exit", "segv", "heap", "loop", "fork", "kill", "ptrace", "memory", "killed", "sleep"],
 )
 def test_the_death_of_a_c_file_is_one_sentence_with_its_name(
-    fanin: Fanin, folder: Path, callback: str, top: str, message: str
+    fanin: Fanin, folder: Path, monkeypatch: pytest.MonkeyPatch, callback: str, top: str, message: str
 ) -> None:
+    if "it was stopped" in message:  # What does not end is waited for until its limit.
+        monkeypatch.setenv("FANIN_CODE_LIMIT_S", "1")
     c_file(folder / "evil.c", callback, top)
     done = fanin("run", "two.toml", "--cc", "./evil.c", "--json")
     assert done.code == 2
@@ -305,14 +307,15 @@ def test_a_run_has_as_many_sets_of_parameters_of_a_file_as_copies_are_kept(fanin
     assert "`./some.c`: it has more than 64 sets of parameters, which is the most in one run" in done.err
 
 
-def test_an_endless_loop_in_python_is_stopped(fanin: Fanin, folder: Path) -> None:
+def test_an_endless_loop_in_python_is_stopped(fanin: Fanin, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FANIN_CODE_LIMIT_S", "1")
     (folder / "loop.py").write_text(
         "import fanin\nclass Loop(fanin.CongestionControl):\n"
         "    def on_ack(self, conn, ack):\n        while True: pass\n    def on_congestion(self, conn, cause): pass\n"
     )
     done = fanin("run", "two.toml", "--cc", "py:loop.Loop")
     assert done.code == 2
-    assert "`py:loop.Loop`: it was stopped: it used the processor for 3 s without coming back" in done.err
+    assert "`py:loop.Loop`: it was stopped: it used the processor for 1 s without coming back" in done.err
 
 
 @needs_cc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
@@ -41,6 +44,18 @@ def place(tmp_path: Path) -> Path:
     return faults.place(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a sweep in it, to be copied."""
+    return faults.with_store(tmp_path_factory.mktemp("made"))
+
+
+def with_store(folder: Path, full: Path) -> Path:
+    """The copy of that store in a folder with what the commands name."""
+    faults.place(folder)
+    return Path(shutil.copytree(full, folder / "store"))
+
+
 # ---- a store that was spoilt ----
 
 
@@ -60,8 +75,8 @@ def test_a_spoilt_entry_is_a_missing_one(fault: str, tmp_path: Path) -> None:
     assert entry.holds("runs") in (True, False)
 
 
-def test_a_sweep_over_spoilt_entries_runs_them_again(tmp_path: Path) -> None:
-    store = faults.with_store(tmp_path)
+def test_a_sweep_over_spoilt_entries_runs_them_again(tmp_path: Path, full: Path) -> None:
+    store = with_store(tmp_path, full)
     faults.SPOILT["an entry that is a number"](store)
     ended = faults.in_shell(tmp_path, ":", faults.COMMANDS["sweep"])
     assert (ended.code, faults.faults(tmp_path, ended)) == (0, [])
@@ -91,8 +106,10 @@ def test_a_head_of_a_store_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> N
     ("command", "code", "said"),
     [("plot", 2, "it holds no rows that can be read"), ("store", 0, "damaged: the rows of sweep")],
 )
-def test_a_sweep_whose_rows_are_none_is_said_to_be_damaged(command: str, code: int, said: str, tmp_path: Path) -> None:
-    faults.SPOILT["rows of a sweep that are none"](faults.with_store(tmp_path))
+def test_a_sweep_whose_rows_are_none_is_said_to_be_damaged(
+    command: str, code: int, said: str, tmp_path: Path, full: Path
+) -> None:
+    faults.SPOILT["rows of a sweep that are none"](with_store(tmp_path, full))
     ended = faults.in_shell(tmp_path, ":", faults.COMMANDS[command])
     assert (ended.code, faults.faults(tmp_path, ended)) == (code, []), ended.err
     assert said in ended.err
@@ -134,9 +151,11 @@ def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: 
         ("list", "output on a full disk"),
     ],
 )
-def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(command: str, fault: str, place: Path) -> None:
+def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(
+    command: str, fault: str, place: Path, full: Path
+) -> None:
     if command == "plot":
-        faults.with_store(place)
+        with_store(place, full)
     ended = faults.in_shell(place, faults.SHELLS[fault], faults.COMMANDS[command])
     assert faults.faults(place, ended) == [], ended.err
 
@@ -317,17 +336,27 @@ __main__.main()
 
 def test_ctrl_c_ends_a_command_whose_library_never_comes_back(tmp_path: Path) -> None:
     ended = {}
-    for name in ("polars", "other"):
-        code = HANGS.format(file=f"/lib/{name}/frame.py")
-        with subprocess.Popen(
-            [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
+    with ExitStack() as running:
+        processes = {
+            name: running.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", HANGS.format(file=f"/lib/{name}/frame.py")],
+                    cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                )
+            )
+            for name in ("polars", "other")
+        }  # fmt: skip
+        for process in processes.values():
             assert process.stdout is not None
             assert process.stdout.readline() == "hangs\n"
-            time.sleep(2)  # until it does
+        time.sleep(2)  # until they do
+        for process in processes.values():
             process.send_signal(signal.SIGINT)
+        signalled = time.monotonic()
+        for name, process in processes.items():
             try:
-                ended[name] = faults.Ended(process.wait(60 if name == "polars" else 8), *process.communicate())
+                left_s = signalled + (60 if name == "polars" else 8) - time.monotonic()
+                ended[name] = faults.Ended(process.wait(max(left_s, 0)), *process.communicate())
             except subprocess.TimeoutExpired:
                 process.kill()
     # Elsewhere a command may take its time.
@@ -376,28 +405,33 @@ def test_a_scenario_comes_through_a_pipe(place: Path, fanin: Fanin) -> None:
 # ---- signals at any moment ----
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, full: Path) -> Callable[[str], faults.Usual]:
+    """How each command ends that nothing stops, run once."""
+    return functools.cache(lambda words: faults.usual(fresh(tmp_path_factory.mktemp("whole"), full), words))
+
+
+def fresh(top: Path, full: Path) -> Path:
+    """A folder with what the commands name and a store of its own."""
+    return with_store(Path(tempfile.mkdtemp(dir=top)), full).parent
+
+
 @pytest.mark.parametrize("number", faults.SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize("command", ["run", "compare", "plot", "rack"])
 def test_a_command_that_a_signal_stopped_works_when_it_is_given_once_more(
-    command: str, number: signal.Signals, tmp_path: Path
+    command: str, number: signal.Signals, tmp_path: Path, full: Path, whole: Callable[[str], faults.Usual]
 ) -> None:
     words, draw = faults.COMMANDS[command], random.Random(command)
-    faults.with_store(tmp_path / "made")
-
-    def fresh() -> Path:
-        folder = faults.place(Path(tempfile.mkdtemp(dir=tmp_path)))
-        shutil.copytree(tmp_path / "made" / "store", folder / "store")
-        return folder
-
-    whole = faults.usual(fresh(), words)
+    usual = whole(words)
     for part in range(3):
-        after_s = whole.took_s * (part + draw.random()) / 3
-        assert faults.stopped(fresh(), words, number, after_s, whole) == [], f"after {after_s:.2f} s"
+        after_s = usual.took_s * (part + draw.random()) / 3
+        assert faults.stopped(fresh(tmp_path, full), words, number, after_s, usual) == [], f"after {after_s:.2f} s"
 
 
-def test_what_a_killed_command_left_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = faults.place(tmp_path / "again")
-    whole = faults.usual(faults.place(tmp_path / "once"), faults.COMMANDS["rack"])
+def test_what_a_killed_command_left_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Callable[[str], faults.Usual]
+) -> None:
+    folder, usual = faults.place(tmp_path), whole(faults.COMMANDS["rack"])
     run = faults.in_shell
 
     def leaves(folder: Path, before: str, words: str) -> faults.Ended:
@@ -407,7 +441,7 @@ def test_what_a_killed_command_left_is_seen(tmp_path: Path, monkeypatch: pytest.
         return ended
 
     monkeypatch.setattr(faults, "in_shell", leaves)
-    found = faults.stopped(folder, faults.COMMANDS["rack"], signal.SIGKILL, 0.01, whole)
+    found = faults.stopped(folder, faults.COMMANDS["rack"], signal.SIGKILL, 0.01, usual)
     assert found == ["then it leaves .fanin-left", "then there is left"]
 
 

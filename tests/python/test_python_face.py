@@ -36,6 +36,7 @@ def test_a_name_that_is_almost_right_is_answered_with_the_right_one(wrong: Calla
     assert told in str(caught.value)
 
 
+@pytest.mark.usefixtures("seldom_busy")
 def test_every_result_has_one_line_and_a_table_for_notebooks(tmp_path: Path) -> None:
     small = tmp_path / "small.toml"
     small.write_text(f'scenario = "{INCAST}"\nseeds = 2\n[axis.n]\nkey = "topology.senders"\nvalues = [2, 4]\n')
@@ -52,7 +53,7 @@ def test_every_result_has_one_line_and_a_table_for_notebooks(tmp_path: Path) -> 
         fanin.diff(SMALL, SMALL),
         fanin.compare(SMALL, RACK, cc=["cubic"], seeds=1),
         fanin.models.trim_k(rate="1Gbps", rtt="200us", buffer="100p"),
-        advise(SMALL, RACK, cc=["cubic", "dctcp"], budget=40, keep=False),
+        advise(SMALL, RACK, cc=["cubic", "dctcp"], budget=20),
         sweep(small, store=tmp_path / "store"),
         truth,
     ]

@@ -50,6 +50,20 @@ pub struct Workload {
     pub traced: bool,
 }
 
+/// Characters of a reason, at its beginning and at its end: serde's quotes a wrong value whole, and ends with the choices and the place.
+const SHOWN: (usize, usize) = (200, 400);
+
+/// A reason of bounded length, whatever a file has in it.
+fn short(reason: &str) -> String {
+    let (first, last) = SHOWN;
+    let Some(extra) = reason.chars().count().checked_sub(first + last).filter(|&extra| extra > 0) else {
+        return reason.to_owned();
+    };
+    let begin: String = reason.chars().take(first).collect();
+    let end: String = reason.chars().skip(first + extra).collect();
+    format!("{begin} ... {end}")
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -197,7 +211,7 @@ impl Workload {
             format: String,
             version: u32,
         }
-        let format = |reason: String| WorkloadError::Format { path: path.to_path_buf(), reason };
+        let format = |reason: String| WorkloadError::Format { path: path.to_path_buf(), reason: short(&reason) };
         let head: Head = serde_json::from_str(text).map_err(|e| format(e.to_string()))?;
         if head.format != FORMAT {
             return Err(format(format!("its format is {:?}", head.format)));

@@ -26,7 +26,9 @@ pub enum Error {
     #[error(transparent)]
     Twin(#[from] crate::twins::error::Error),
     /// The saved state is not what this program writes.
-    #[error("{path}: {why}; look at it, set back by hand what it names, and remove it")]
+    #[error(
+        "{path}: not as fanin-host has saved it: {why}; set back by hand what it names (`cat {path}`) or restart the host, then remove the file"
+    )]
     State {
         /// Which file.
         path: String,

@@ -89,7 +89,7 @@ pub fn abandon_trial(folder: &Path, process: u32) -> Result<Option<IpAddr>, Erro
 
 fn take_back_trial(state: &mut State) -> Result<Option<IpAddr>, Error> {
     let Some(before) = state.trial().map(|trial| trial.before.clone()) else { return Ok(None) };
-    put_back(&before)?;
+    put_back(state, &before)?;
     state.set_trial(None)?;
     Ok(match before {
         Before::Routes { host, .. } => Some(host),
@@ -102,7 +102,7 @@ pub fn load(state: &mut State, name: &str, device: Option<&str>, params: &[(Stri
     let name = twins::known_as(name)?;
     // Of a load that was killed, or whose twin another program took out of the kernel.
     for gone in noted_load(state, name, device).into_iter().filter(|_| !is_loaded(name, device)) {
-        put_back(&gone)?;
+        put_back(state, &gone)?;
         state.forget(&gone)?;
     }
     let before = Before::Loaded { name: name.to_owned(), device: device.map(str::to_owned), params: params.to_vec() };
@@ -133,7 +133,7 @@ pub fn apply(state: &mut State, part: &End) -> Result<(), Error> {
     let made = make(state, part, &options);
     if made.is_err() {
         for before in state.before().to_vec().iter().rev().filter(|before| !earlier.contains(before)) {
-            put_back(before)?;
+            put_back(state, before)?;
             state.forget(before)?;
         }
     }
@@ -174,7 +174,7 @@ pub fn unload(state: &mut State, name: Option<&str>, device: Option<&str>) -> Re
                 state.forget(before)?
             }
             Before::Routes { host, .. } if names_one_of(*host, &gone)? => {
-                put_back(before)?;
+                put_back(state, before)?;
                 state.forget(before)?;
                 destinations.push(*host);
             }
@@ -211,7 +211,7 @@ pub fn undo_route(state: &mut State, host: IpAddr) -> Result<usize, Error> {
     let Some(before) = state.before().iter().find(is_it).cloned() else {
         return Err(Error::Usage(format!("no route to {host} is changed; `fanin-host status` shows what is")));
     };
-    put_back(&before)?;
+    put_back(state, &before)?;
     state.forget(&before)?;
     Ok(1)
 }
@@ -227,7 +227,7 @@ pub fn undo(state: &mut State) -> Result<Value, Error> {
         count += 1;
     }
     for before in changes {
-        match put_back(&before) {
+        match put_back(state, &before) {
             Ok(is_back) => {
                 state.forget(&before)?;
                 count += 1;
@@ -252,7 +252,7 @@ fn named(before: &Before) -> String {
 }
 
 /// Sets back what was there; false where the kernel has removed it together with its network device.
-fn put_back(before: &Before) -> Result<bool, Error> {
+fn put_back(state: &State, before: &Before) -> Result<bool, Error> {
     match before {
         Before::Sysctl { name, value } => match sysctl::current(name)? {
             None => Ok(false),
@@ -263,8 +263,7 @@ fn put_back(before: &Before) -> Result<bool, Error> {
             twins::put_back(name, device.as_deref()).map(|()| true).map_err(Error::from)
         }
         Before::Routes { host, routes: kept } => {
-            let broken =
-                || Error::State { path: "the state".to_owned(), why: format!("its routes to {host} are broken") };
+            let broken = || state.spoilt(format!("its routes to {host} are none"));
             let kept: Option<Vec<Route>> = kept.iter().map(|text| unhex(text).and_then(Route::saved)).collect();
             let kept = kept.ok_or_else(broken)?;
             let mut routes = Routes::open()?;

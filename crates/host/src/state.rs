@@ -5,6 +5,7 @@
 use crate::error::Error;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -113,11 +114,11 @@ impl State {
         let _ = fs::remove_file(path.with_extension("new"));
         let boot = Path::new("/proc/sys/kernel/random/boot_id");
         let boot = fs::read_to_string(boot).map_err(Error::file(boot))?.trim().to_owned();
-        let mut text = String::new();
-        let read = |mut file: File| file.read_to_string(&mut text);
+        let mut text = Vec::new();
+        let read = |mut file: File| file.read_to_end(&mut text);
         let kept = match regular(&path, OpenOptions::new().read(true)).and_then(read) {
-            Ok(_) => serde_json::from_str(&text)
-                .map_err(|why| Error::State { path: path.display().to_string(), why: why.to_string() })?,
+            Ok(_) => serde_json::from_slice(&text)
+                .map_err(|why| Error::State { path: path.display().to_string(), why: wrong(&why, &text) })?,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => Kept::default(),
             Err(why) => return Err(Error::file(&path)(why)),
         };
@@ -127,6 +128,11 @@ impl State {
         // What an earlier boot had is no state of this one.
         let _ = fs::remove_file(&path);
         Ok(State { path, kept: Kept { boot, ..Kept::default() }, _lock: file })
+    }
+
+    /// That the file has what this program does not write.
+    pub fn spoilt(&self, why: String) -> Error {
+        Error::State { path: self.path.display().to_string(), why }
     }
 
     /// Everything that was changed, in the order of the changes.
@@ -170,8 +176,7 @@ impl State {
             };
         }
         let new = self.path.with_extension("new");
-        let text = serde_json::to_string(&self.kept)
-            .map_err(|why| Error::State { path: new.display().to_string(), why: why.to_string() })?;
+        let text = serde_json::to_string(&self.kept).map_err(|why| Error::file(&new)(why.into()))?;
         let put = || -> std::io::Result<()> {
             let mut file = File::create(&new)?;
             file.write_all(text.as_bytes())?;
@@ -183,6 +188,17 @@ impl State {
             let _ = fs::remove_file(&new);
             Error::file(&new)(why)
         })
+    }
+}
+
+/// What is wrong with a file that is no state. Names of fields and types mean nothing to who reads it: the place does.
+fn wrong(why: &serde_json::Error, text: &[u8]) -> String {
+    let place = format!("line {}, column {}", why.line(), why.column());
+    match why.classify() {
+        Category::Eof if text.is_empty() => "it is empty".to_owned(),
+        Category::Eof => format!("it ends too early, after {} bytes", text.len()),
+        Category::Syntax => format!("it is no JSON at {place}"),
+        Category::Data | Category::Io => format!("a value is missing or of another kind at {place}"),
     }
 }
 
@@ -201,4 +217,34 @@ pub fn hex(bytes: &[u8]) -> String {
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let pair = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
     (0..text.len()).step_by(2).map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spoilt_state_is_said_with_its_file_the_place_and_what_to_do_next() {
+        let folder = std::env::temp_dir().join(format!("fanin-host-spoilt-{}", std::process::id()));
+        drop(State::open(&folder).unwrap());
+        let number = fs::metadata("/proc/self/ns/net").unwrap().ino();
+        let path = folder.join(format!("net-{number}.json"));
+        for (text, why) in [
+            (&b""[..], "it is empty"),
+            (b"{\"boot\": \"x\", \"before\": [", "it ends too early, after 25 bytes"),
+            (b"{\n\"boot\": x", "it is no JSON at line 2, column 9"),
+            (b"{\"boot\": \"\xff\"}", "it is no JSON at line 1, column 11"),
+            (b"{\"boot\": \"x\"}", "a value is missing or of another kind at line 1, column 13"),
+            (b"{\"boot\": 7}", "a value is missing or of another kind at line 1, column 10"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let Err(error) = State::open(&folder) else { panic!("{why}") };
+            let name = path.display();
+            let said = format!(
+                "{name}: not as fanin-host has saved it: {why}; set back by hand what it names (`cat {name}`) or restart the host, then remove the file"
+            );
+            assert_eq!(error.shown(), said);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

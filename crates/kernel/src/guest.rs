@@ -84,7 +84,7 @@ fn opened(
         let transport = &spec.transports[flow.transport as usize];
         for (id, from_client) in [(Some(connection.there), true), (connection.back, false)] {
             let Some(id) = id else { continue };
-            let stop_ns = spec.flows[id.index()].stop.map(|t| t.ps() / 1000);
+            let stop_ns = spec.flows[id.index()].stop.get().map(|t| t.ps() / 1000);
             flows[id.index()] = plan::Flow { connection: number as u32, from_client, stop_ns };
         }
         let cc = &algorithms[connection.there.index()];
@@ -160,7 +160,7 @@ pub fn receiving_end(plan: &plan::Plan, flow: usize) -> (Address, Address) {
 pub fn openings(spec: &Spec) -> impl Iterator<Item = plan::Message> {
     let shakes = |f: &Flow| spec.transports[f.transport as usize].stack.handshake;
     (0..).zip(&spec.flows).filter(move |(_, f)| shakes(f)).filter_map(|(number, f)| {
-        f.open.map(|time| plan::Message {
+        f.open.get().map(|time| plan::Message {
             flow: number,
             bytes: Some(0),
             release: plan::Release::At(time.ps() / 1000),

@@ -185,11 +185,11 @@ impl Feed {
             self.number(u64::from(n));
         }
         self.option(reverse.map(|f| u64::from(f.0)));
-        if let Some(open) = open {
+        if let Some(open) = open.get() {
             self.text("open");
             self.number(open.ps());
         }
-        self.option(stop.map(|t| t.ps()));
+        self.option(stop.get().map(|t| t.ps()));
     }
     fn message(&mut self, message: &Message) {
         let Message { flow, bytes, release, deadline, class, completes } = message;

@@ -7,7 +7,7 @@ use crate::reader::Reader;
 use crate::warnings::Warning;
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::{BarrierId, Cbr, Flow, FlowId, Gate, Message, MessageId, NodeId, Release, TransportSpec};
-use fanin_units::{Duration, Time};
+use fanin_units::{Duration, MaybeTime, Time};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -115,8 +115,8 @@ impl Workload<'_> {
             transport: self.transport,
             class,
             reverse: None,
-            open: None,
-            stop: None,
+            open: MaybeTime::NONE,
+            stop: MaybeTime::NONE,
         });
         FlowId(self.plan.flows.len() as u32 - 1)
     }

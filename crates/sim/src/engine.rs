@@ -226,10 +226,10 @@ impl Run<'_> {
             calendar.schedule_timer(cbr.start.ps(), Timer::Datagram(i));
         }
         for (i, flow) in (0..).zip(&self.spec.flows).filter(|(_, flow)| here.has(flow.src)) {
-            if let Some(open) = flow.open {
+            if let Some(open) = flow.open.get() {
                 calendar.schedule_timer(open.ps(), Timer::Open(i));
             }
-            if let Some(stop) = flow.stop {
+            if let Some(stop) = flow.stop.get() {
                 calendar.schedule_timer(stop.ps(), Timer::Stop(i));
             }
         }
@@ -413,7 +413,7 @@ impl Run<'_> {
         for (time, next) in self.app.release(&self.spec.messages, message, now) {
             self.net.calendar.schedule_timer(time, Timer::Message(next));
         }
-        if self.spec.flows[m.flow.index()].stop.is_some_and(|s| s.ps() <= now) {
+        if self.spec.flows[m.flow.index()].stop.get().is_some_and(|s| s.ps() <= now) {
             return;
         }
         let deadline = m.deadline.map(|d| now.saturating_add(d.ps()));

@@ -108,12 +108,13 @@ pub fn why_serial(spec: &Spec, threads: usize) -> Option<&'static str> {
         }
         sends
     };
-    let answers =
-        |f: &crate::spec::Flow| f.reverse.is_some_and(|r| sends[r.index()] || spec.flows[r.index()].open.is_some());
+    let answers = |f: &crate::spec::Flow| {
+        f.reverse.is_some_and(|r| sends[r.index()] || spec.flows[r.index()].open.get().is_some())
+    };
     if spec.barriers > 0 || !spec.gates.is_empty() || spec.messages.iter().any(|m| !matches!(m.release, Release::At(_)))
     {
         Some("messages wait for others (a closed loop)")
-    } else if spec.flows.iter().zip(&sends).any(|(f, &sends)| (sends || f.open.is_some()) && answers(f)) {
+    } else if spec.flows.iter().zip(&sends).any(|(f, &sends)| (sends || f.open.get().is_some()) && answers(f)) {
         Some("connections carry messages both ways")
     } else if spec.messages.iter().any(|m| m.bytes == 0) {
         Some("there are messages without bytes")

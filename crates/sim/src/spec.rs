@@ -4,7 +4,7 @@ use crate::host::model::HostModel;
 use crate::stack::Stack;
 use fanin_cc::{Args, Composition};
 use fanin_switch::disciplines::{DROP_TAIL, Discipline};
-use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
+use fanin_units::{Bytes, Duration, MaybeTime, QueueLimit, Rate, Time};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -191,10 +191,13 @@ pub struct Flow {
     /// The opposite direction of the same connection.
     pub reverse: Option<FlowId>,
     /// The connection is opened then, before anything is sent; with the first message unless set.
-    pub open: Option<Time>,
+    pub open: MaybeTime,
     /// Sends nothing new from here on.
-    pub stop: Option<Time>,
+    pub stop: MaybeTime,
 }
+
+/// A replay of a million connections has two million.
+const _: () = assert!(size_of::<Flow>() <= 40);
 
 /// Something an application sends on a flow.
 #[derive(Clone, Debug)]

@@ -24,4 +24,4 @@ pub use bytes::Bytes;
 pub use parse::{ParseUnitError, QueueLimit};
 pub use rate::Rate;
 pub use setting::{Args, Domain, Preset, Profile, Setting, SettingError, Value};
-pub use time::{Duration, Time};
+pub use time::{Duration, MaybeTime, Time};

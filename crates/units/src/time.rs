@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Time(u64);
 
+/// A point in time, or none: in the eight bytes of a time, where `Option<Time>` takes sixteen. [`Time::NEVER`] is none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MaybeTime(Time);
+
 /// A length of time in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -40,6 +44,32 @@ impl Time {
     /// Time elapsed since `earlier`, zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl MaybeTime {
+    /// No time.
+    pub const NONE: MaybeTime = MaybeTime(Time::NEVER);
+
+    /// It, if there is one.
+    pub fn get(self) -> Option<Time> {
+        (self.0 != Time::NEVER).then_some(self.0)
+    }
+}
+
+impl From<Option<Time>> for MaybeTime {
+    fn from(time: Option<Time>) -> MaybeTime {
+        MaybeTime(time.unwrap_or(Time::NEVER))
+    }
+}
+impl From<Time> for MaybeTime {
+    fn from(time: Time) -> MaybeTime {
+        MaybeTime(time)
+    }
+}
+impl fmt::Debug for MaybeTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.get(), f)
     }
 }
 
@@ -199,6 +229,15 @@ mod tests {
     fn a_difference_of_times_never_wraps() {
         assert_eq!(Time::from_ps(5) - Time::from_ps(9), Duration::ZERO);
         assert_eq!(Time::NEVER + Duration::s(1), Time::NEVER);
+    }
+
+    #[test]
+    fn a_time_that_may_be_missing_takes_eight_bytes_and_never_is_none() {
+        assert_eq!((size_of::<MaybeTime>(), size_of::<Option<Time>>()), (8, 16));
+        for time in [None, Some(Time::ZERO), Some(Time::from_ps(u64::MAX - 1))] {
+            assert_eq!(MaybeTime::from(time).get(), time);
+        }
+        assert_eq!(MaybeTime::from(Time::NEVER).get(), None);
     }
 
     #[test]

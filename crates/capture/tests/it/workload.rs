@@ -121,3 +121,24 @@ fn a_workload_file_that_is_none_or_of_another_version_is_refused_in_one_sentence
     messages.push(Workload::read(&path).unwrap_err().to_string().replace(&path.display().to_string(), "FILE"));
     insta::assert_snapshot!(messages.join("\n"));
 }
+
+#[test]
+fn a_wrong_value_of_a_workload_file_is_quoted_in_part_and_its_place_is_said() {
+    let long = "x".repeat(3_000);
+    let head = r#"{"format":"fanin-workload","version":2,"source":"x","aggregator":"10.0.0.1","servers":[],"#;
+    for (text, begins, ends) in [
+        (
+            format!(r#"{head}"connections":"{long}"}}"#),
+            "invalid type: string \"xxx",
+            format!("xxx\", expected a sequence at line 1 column {}", head.len() + 3_016),
+        ),
+        (format!(r#"{head}"{long}":1}}"#), "unknown field `xxx", format!("at line 1 column {}", head.len() + 3_002)),
+        (format!(r#"{{"format":"{long}","version":2}}"#), "its format is \"xxx", "xxx\"".to_owned()),
+    ] {
+        let said = Workload::parse(&text, std::path::Path::new("w.json")).unwrap_err().to_string();
+        let reason = said.strip_prefix("w.json: not a workload file: ").unwrap();
+        let reason = reason.strip_suffix("; make one with `fanin trains CAPTURE --workload FILE`").unwrap();
+        assert!(reason.starts_with(begins) && reason.ends_with(&ends), "{reason}");
+        assert_eq!(reason.len(), 200 + " ... ".len() + 400);
+    }
+}

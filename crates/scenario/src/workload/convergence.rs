@@ -38,7 +38,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         let start = workload.within(reader, "step", workload.start + step * n)?;
         let leaves = if last_stops_first { count - 1 - n } else { n };
         let flow = workload.flow(sender, receiver);
-        workload.plan.flows[flow.index()].stop = Some(workload.start + step * (count + leaves));
+        workload.plan.flows[flow.index()].stop = (workload.start + step * (count + leaves)).into();
         workload.message(flow, Message::UNLIMITED, Release::At(start), None);
     }
     Ok(())

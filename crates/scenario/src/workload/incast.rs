@@ -99,7 +99,7 @@ impl Open {
         for (request, answer) in flows {
             // Who sends first opens the connection.
             let first = request.map_or(*answer, |r| r.0);
-            workload.plan.flows[first.index()].open = Some(start);
+            workload.plan.flows[first.index()].open = start.into();
         }
         start + lead
     }

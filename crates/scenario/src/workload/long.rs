@@ -46,7 +46,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         }
         workload.within(reader, "stagger", start)?;
         let flow = workload.flow(src, dst);
-        workload.plan.flows[flow.index()].stop = stop;
+        workload.plan.flows[flow.index()].stop = stop.into();
         workload.message(flow, bytes, Release::At(start), None);
     }
     Ok(())

@@ -51,7 +51,7 @@ fn build(reader: &Reader<'_>, workload: &mut Workload<'_>) -> Result<(), Scenari
         for n in 0..count {
             // More flows than hosts go round.
             let flow = workload.flow(hosts[n % hosts.len()], receiver);
-            workload.plan.flows[flow.index()].stop = stop;
+            workload.plan.flows[flow.index()].stop = stop.into();
             let late = Duration::from_ps(workload.stream(name, n as u64).below(jitter.ps()));
             workload.message(flow, Message::UNLIMITED, Release::At(workload.start + late), None);
         }

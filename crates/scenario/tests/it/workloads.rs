@@ -133,10 +133,10 @@ fn connections_of_an_incast_open_at_first_use_before_the_rounds_or_anew_for_each
         plan(&text, 1)
     };
     let first_use = with("");
-    assert!(first_use.flows.len() == 6 && first_use.flows.iter().all(|f| f.open.is_none()));
+    assert!(first_use.flows.len() == 6 && first_use.flows.iter().all(|f| f.open.get().is_none()));
     let before = with("open = \"before\"\nlead = \"2ms\"");
     // The client asks, so it opens.
-    let opened: Vec<bool> = before.flows.iter().map(|f| f.open == Some(Time::ZERO)).collect();
+    let opened: Vec<bool> = before.flows.iter().map(|f| f.open.get() == Some(Time::ZERO)).collect();
     assert_eq!(opened, [true, false, true, false, true, false]);
     assert_eq!(at(&before.messages[0]), Time::ZERO + Duration::ms(2));
     let anew = with("open = \"each-round\"");
@@ -153,9 +153,9 @@ fn queries_and_units_open_their_connections_as_an_incast_does() {
     ] {
         let with = |open: &str| plan(&format!("[topology]\nsenders = 3\n[[workload]]\n{rest}\n{open}"), 1);
         let first_use = with("");
-        assert!(first_use.flows.len() == 6 && first_use.flows.iter().all(|f| f.open.is_none()), "{rest}");
+        assert!(first_use.flows.len() == 6 && first_use.flows.iter().all(|f| f.open.get().is_none()), "{rest}");
         let before = with("open = \"before\"\nlead = \"2ms\"");
-        let opened: Vec<bool> = before.flows.iter().map(|f| f.open == Some(Time::ZERO)).collect();
+        let opened: Vec<bool> = before.flows.iter().map(|f| f.open.get() == Some(Time::ZERO)).collect();
         assert_eq!(opened, [true, false, true, false, true, false], "{rest}");
         assert_eq!(at(&before.messages[0]), Time::ZERO + Duration::ms(2), "{rest}");
         let anew = with("open = \"each-round\"");

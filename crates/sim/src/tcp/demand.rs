@@ -213,8 +213,8 @@ impl<'a> OnDemand<'a> {
         let is_over = |flow: u32| {
             let of = &self.maker.spec.flows[flow as usize];
             self.unwritten[flow as usize] == 0
-                && of.open.is_none()
-                && of.stop.is_none()
+                && of.open.get().is_none()
+                && of.stop.get().is_none()
                 && senders.get(flow).is_some_and(Sender::is_over)
                 && receivers.get(flow).is_some_and(Receiver::is_over)
         };

@@ -248,7 +248,7 @@ fn a_connection_opened_before_its_first_message_saves_the_handshake() {
         let t =
             transport(&mut spec, "reno", Stack { send_jitter: Duration::ZERO, clock_error_ppm: 0.0, ..Stack::linux() });
         let f = flow(&mut spec, 0, t);
-        spec.flows[0].open = open;
+        spec.flows[0].open = open.into();
         message(&mut spec, f, 1000, Duration::ms(10));
         run(&spec).messages.row(0).done_ps.unwrap()
     };

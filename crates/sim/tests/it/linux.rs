@@ -8,7 +8,7 @@ use fanin_sim::queue;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::{RtoRestart, Stack};
-use fanin_units::{Bytes, Duration, QueueLimit, Rate, Time};
+use fanin_units::{Bytes, Duration, MaybeTime, QueueLimit, Rate, Time};
 
 pub(crate) fn linux() -> Stack {
     Stack { handshake: false, send_jitter: Duration::ZERO, ..Stack::linux() }
@@ -199,8 +199,8 @@ fn two_paths(difference: Duration, cc: &str, stack: Stack) -> Spec {
         transport: t,
         class: 0,
         reverse: None,
-        open: None,
-        stop: None,
+        open: MaybeTime::NONE,
+        stop: MaybeTime::NONE,
     });
     message(&mut spec, FlowId(0), 5_000_000, Duration::ZERO);
     spec.end = Time::ZERO + Duration::s(5);

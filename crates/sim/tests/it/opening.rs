@@ -5,7 +5,7 @@ use fanin_sim::packet::flags;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::{EcnMode, Stack};
-use fanin_units::{Duration, QueueLimit, Rate, Time};
+use fanin_units::{Duration, MaybeTime, QueueLimit, Rate, Time};
 
 /// Sixteen endless flows into ten packets, the first at once and the others when its slow start has filled the port: some lose their SYN.
 fn into_a_full_port(stack: Stack) -> (Spec, Results) {
@@ -101,8 +101,8 @@ fn connections_of_one_instant_open_one_after_another() {
                 transport: t,
                 class: 0,
                 reverse: None,
-                open: None,
-                stop: None,
+                open: MaybeTime::NONE,
+                stop: MaybeTime::NONE,
             });
             message(&mut spec, FlowId(i), 100, Duration::us(7));
         }

@@ -4,7 +4,7 @@ use fanin_cc::Args;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
 use fanin_sim::stack::Stack;
-use fanin_units::{Duration, QueueLimit, Rate, Time};
+use fanin_units::{Duration, MaybeTime, QueueLimit, Rate, Time};
 use std::ops::ControlFlow;
 
 /// `n` senders, one switch, one receiver (node 0); the receiver's port is link 1.
@@ -67,8 +67,8 @@ pub fn flow(spec: &mut Spec, sender: u32, transport: u32) -> FlowId {
         transport,
         class: 0,
         reverse: None,
-        open: None,
-        stop: None,
+        open: MaybeTime::NONE,
+        stop: MaybeTime::NONE,
     });
     FlowId(spec.flows.len() as u32 - 1)
 }
