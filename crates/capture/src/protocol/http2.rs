@@ -20,6 +20,8 @@ const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 0x1;
+/// Of a message of gRPC, in front of it: whether it is compressed, and its length (gRPC over HTTP/2, "Length-Prefixed-Message").
+const PREFIX: usize = 5;
 /// Of a part: it carries what an application says, not a head or an end alone.
 pub(super) const SAYS: u8 = 1;
 
@@ -62,12 +64,21 @@ impl Frame {
                 _ => false,
             }
     }
+
+    /// It holds one message of gRPC and nothing else, by what it begins with.
+    fn is_message(&self, payload: &[u8]) -> bool {
+        let Some(&[compressed, a, b, c, d]) = payload.first_chunk::<PREFIX>() else { return false };
+        let length = u64::from(u32::from_be_bytes([a, b, c, d]));
+        self.kind == DATA && self.flags & !END_STREAM == 0 && compressed <= 1 && length + PREFIX as u64 == self.length
+    }
 }
 
-/// A connection whose client's packet begins so is HTTP/2: by its preface, or by the first frame of a request.
+/// A connection whose client's packet begins so is HTTP/2: by its preface, by the first frame of a request, or by a message of gRPC on a stream that was
+/// opened before the capture began.
 pub(super) fn is_client(bytes: &[u8]) -> bool {
     let preface = bytes.len() >= PREFACE.len().min(16) && bytes.iter().zip(PREFACE).all(|(a, b)| a == b);
-    preface || frame(bytes).is_some_and(|f| f.is_sound() && f.kind == HEADERS && f.stream % 2 == 1 && f.length < 16_384)
+    let of_stream = |f: &Frame| f.is_sound() && f.stream % 2 == 1 && f.length < 16_384;
+    preface || frame(bytes).is_some_and(|f| of_stream(&f) && (f.kind == HEADERS || f.is_message(&bytes[HEADER..])))
 }
 
 /// A frame may begin so, of this stream; one that says nothing is more likely a part of something else. So is a push, which gRPC forbids and browsers

@@ -534,6 +534,30 @@ fn messages_of_a_stream_that_stays_open_are_read_where_packets_are_cut() {
     assert_eq!(on_an_open_stream(20, 62), (20, 0));
 }
 
+/// A frame with one message of gRPC of so many bytes, whose prefix says `short` fewer.
+fn message_of_grpc(stream: u32, bytes: usize, short: u32) -> Vec<u8> {
+    let mut all = frame(0, 0, stream, 5 + bytes);
+    all[9] = 0;
+    all[10..14].copy_from_slice(&(bytes as u32 - short).to_be_bytes());
+    all
+}
+
+#[test]
+fn streams_that_were_opened_before_the_capture_are_known_by_the_messages_of_grpc_on_them() {
+    let read = |kept: usize, short: u32| {
+        let turn = [(CLIENT, message_of_grpc(7, 78, short)), (SERVER, message_of_grpc(7, 9_000, 0))];
+        let behind = [(SERVER, vec![0x79; 700])]; // What is left of an answer to something earlier.
+        let pings = [(CLIENT, frame(6, 0, 0, 8)), (SERVER, frame(6, 1, 0, 8))];
+        let writes: Vec<Write> = behind.into_iter().chain([&turn[..], &pings, &turn, &turn].concat()).collect();
+        let (calls, counts) = read(&writes, 1_448, kept);
+        (sizes(&calls), counts.protocol, counts.unread)
+    };
+    let sizes = vec![(92, 9_014); 3];
+    assert_eq!(read(1_448, 0), (sizes.clone(), Some(Protocol::Http2), 0));
+    assert_eq!(read(30, 0), (sizes, Some(Protocol::Http2), 0));
+    assert_eq!(read(1_448, 1).1, None, "the length is another: it may be anything");
+}
+
 #[test]
 fn three_places_that_are_no_message_show_another_protocol() {
     let read = |times: usize| {
