@@ -53,6 +53,7 @@ FORMATS = {
     "protocol/frames.rs": ("OP_REPLY", "OP_MSG", "MORE_TO_COME", "THRIFT", "CALL", "ONEWAY"),
     "protocol/http1.rs": ("NO_BODY", "TUNNEL"),
     "protocol/http2.rs": (
+        "PREFIX",
         "HEADER",
         "KIND",
         "DATA",
