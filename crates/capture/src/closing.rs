@@ -42,7 +42,8 @@ pub struct Closing {
     pub interrupted: u64,
     /// Messages that leave together with others and are in no request that was found.
     pub unbound: u64,
-    /// Messages that leave together with messages of other companies, where those are more than chance gives.
+    /// Messages that leave together with messages of other companies, where those are more than chance gives, or of requests that begin as soon as others
+    /// are answered.
     pub beside: u64,
     /// Requests that lack a server that its others ask, or those of another company like it: connections to it may be missing in the capture.
     pub lacking: u64,
@@ -131,6 +132,7 @@ impl Workload {
         let requests = self.requests();
         let places = Places::of(self, &requests);
         let (lost, unbound, beside) = (places.lost(), self.unbound(&requests), self.beside(&requests));
+        let behind = self.behind(&requests);
         let asked: Vec<Vec<u32>> = requests.iter().map(|request| self.servers_of(request)).collect();
         let lacking = self.lacking(&requests, &asked);
         let mut all: Vec<Closing> = Vec::new();
@@ -174,7 +176,8 @@ impl Workload {
             trailing.sort_unstable_by(f64::total_cmp);
             closing.trailing = trailing.len() as u64;
             closing.trailing_share = trailing.get(trailing.len() / 2).copied().unwrap_or(0.0);
-            (closing.beside, closing.lacking) = (beside[n as usize], lacking[n as usize]);
+            closing.beside = beside[n as usize].max(behind[n as usize]);
+            closing.lacking = lacking[n as usize];
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
             closing.connections_per_request = Spread::of(used);

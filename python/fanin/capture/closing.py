@@ -71,9 +71,9 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     ``trailing_share`` (requests that end with calls after all other answers, which bring hardly anything, and the share of their time that these take),
     ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
     (messages that leave together, or so long after others each time, and are in no request), ``beside`` (messages that leave together with those of
-    other groups, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's others, or those of a group like it,
-    ask), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``, ``connections_per_request``,
-    ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
+    other groups, or as soon as these are answered, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's
+    others, or those of a group like it, ask), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``,
+    ``connections_per_request``, ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def in_step(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> in_step([{"messages": 402, "beside": 141}])  # doctest: +ELLIPSIS
-    "141 of 402 messages of requests leave together with messages of other groups, more than chance gives: ..."
+    "141 of 402 messages of requests leave together with messages of other groups, or as soon as those are answered, more than chance gives: ..."
     >>> in_step([{"messages": 402, "beside": 0}]) is None
     True
     """
@@ -194,8 +194,9 @@ def in_step(found: Sequence[dict[str, Any]]) -> str | None:
         return None
     messages, beside = (sum(each[name] for each in of) for name in ("messages", "beside"))
     return (
-        f"{beside:,} of {messages:,} messages of requests leave together with messages of other groups, more than chance gives: the groups may be parts of "
-        "one request, so that there are fewer requests than were read, and longer ones; the application's traces tell (--spans)"
+        f"{beside:,} of {messages:,} messages of requests leave together with messages of other groups, or as soon as those are answered, more than chance "
+        "gives: the groups may be parts of one request, so that there are fewer requests than were read, and longer ones; the application's traces tell "
+        "(--spans)"
     )
 
 

@@ -1,12 +1,14 @@
-//! Messages of requests that leave together with messages of other groups: the groups are parts of one request, whose messages were not joined.
+//! Messages of requests that leave together with messages of other groups, or as soon as these are answered: the groups are parts of one request, whose
+//! messages were not joined.
 //!
-//! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both.
+//! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both. What begins at once when another
+//! group was answered is a stage that only some requests have, as when a cache does not hold what they want.
 
 use crate::release::{BEYOND_CHANCE, Excess, IN_STEP, TOGETHER, by_chance};
 use crate::stages::Request;
-use crate::waiting::Company;
+use crate::waiting::{Company, Release};
 use crate::workload::Workload;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// With fewer messages on either side a share says nothing.
 const FEWEST: usize = 20;
@@ -46,6 +48,40 @@ impl Workload {
             if told { together(starts, &all, other) as u64 } else { 0 }
         };
         mine.iter().enumerate().map(of).collect()
+    }
+
+    /// Of each company, how many messages its requests have that begin as soon as another group was answered; 0 where that is fewer than half of its
+    /// requests, or where those of the other group begin so, too: then two requests take turns.
+    pub(super) fn behind(&self, requests: &[Request]) -> Vec<u64> {
+        let mut company_of = vec![u32::MAX; self.connections.len()];
+        for (n, company) in (0..).zip(&self.companies).filter(|(_, company)| !company.upstream) {
+            for &c in &company.connections {
+                company_of.get_mut(c as usize).into_iter().for_each(|of| *of = n);
+            }
+        }
+        let follows = |request: &Request| {
+            let (of, delay) = match self.message(request.messages().next()?)?.release? {
+                Release::Answer { connection, delay_ns, .. } => (*company_of.get(connection as usize)?, delay_ns),
+                Release::Round { round, delay_ns, .. } => (self.rounds.get(round as usize)?.company, delay_ns),
+                Release::Request { .. } | Release::Clock { .. } => return None,
+            };
+            (delay <= TOGETHER && of != request.company && of != u32::MAX).then_some(of)
+        };
+        let mut all = vec![0; self.companies.len()];
+        let mut pairs: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
+        for request in requests {
+            all[request.company as usize] += 1;
+            if let Some(of) = follows(request) {
+                let (count, messages) = pairs.entry((request.company, of)).or_default();
+                (*count, *messages) = (*count + 1, *messages + request.messages().count() as u64);
+            }
+        }
+        let mostly = |(n, of): (u32, u32)| {
+            let count = pairs.get(&(n, of)).map_or(0, |pair| pair.0);
+            count >= FEWEST as u64 && 2 * count >= all[n as usize]
+        };
+        let told = |n: u32| pairs.iter().filter(move |&(&(a, b), _)| a == n && mostly((a, b)) && !mostly((b, a)));
+        (0..self.companies.len() as u32).map(|n| told(n).map(|(_, pair)| pair.1).sum()).collect()
     }
 
     /// Whom a company asks.

@@ -340,3 +340,40 @@ fn two_groups(same_servers: bool) -> Vec<u64> {
 fn groups_whose_requests_begin_together_are_parts_of_one_request_unless_they_ask_the_same_servers() {
     assert_eq!((two_groups(false), two_groups(true)), (vec![240, 240], vec![0, 0]));
 }
+
+/// A connection that is asked 200 times, and two that are asked together 40 times, of which so many leave so long after an answer to the first.
+fn behind(following: u64, delay_ns: u64) -> Vec<u64> {
+    let mut workload = twice();
+    let (connection, company) = (workload.connections[0].clone(), workload.companies[0].clone());
+    let mut message = connection.messages[0].clone();
+    (workload.connections, workload.rounds) = (Vec::new(), Vec::new());
+    let mut asked = |times: u64, at: &dyn Fn(u64) -> u64, release: &dyn Fn(u64) -> Option<crate::Release>| {
+        let each = |n: u64| {
+            (message.start_ns, message.release) = (at(n), release(n));
+            message.clone()
+        };
+        workload.connections.push(ReplayConnection {
+            server: workload.connections.len() as u32,
+            messages: (0..times).map(each).collect(),
+            ..connection.clone()
+        });
+    };
+    asked(200, &|n| n * 20_000_000, &|_| None);
+    let after = |n: u64| crate::Release::Answer { connection: 0, message: 4 * n as u32, delay_ns };
+    for _ in 0..2 {
+        asked(40, &|n| n * 80_000_000 + 7_000_000, &|n| (n < following).then(|| after(n)));
+    }
+    workload.companies = vec![
+        Company { connections: vec![0], rounds: 0, ..company.clone() },
+        Company { connections: vec![1, 2], rounds: 40, ..company },
+    ];
+    let round = |n: u32| Round { company: 1, requests: vec![(1, n), (2, n)], ..Round::default() };
+    workload.rounds = (0..40).map(round).collect();
+    workload.closings().iter().map(|found| found.beside).collect()
+}
+
+#[test]
+fn requests_that_begin_as_soon_as_a_call_of_none_is_answered_are_the_next_stage_of_it() {
+    assert_eq!([19, 20, 40].map(|following| behind(following, 300_000)), [[0], [40], [80]]);
+    assert_eq!([500_000, 500_001].map(|delay| behind(40, delay)), [[80], [0]]);
+}

@@ -12,6 +12,7 @@
 mod bursts;
 mod candidates;
 mod class;
+mod completed;
 mod drawn;
 mod even;
 mod groups;
@@ -159,6 +160,11 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
     }
     all.retain(|class| !class.connections.is_empty());
     all.extend(checks);
+    for each in &mut all {
+        if let Some(whole) = completed::class(each, talks, asks) {
+            *each = whole;
+        }
+    }
     all.sort_by_key(|class| class.connections.first().copied());
     all
 }
