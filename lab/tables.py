@@ -145,7 +145,9 @@ def _offload_outside() -> list[str]:
         first = row["outside"].split(", ")[0]
         measure = SHOWN[first]
         chance = "-" if row["standard_errors"] is None else f"{row['standard_errors']:.1f}"
-        values = [f"{row[side + measure]:.4g}" for side in ("", "kernel_")]
+        values = [
+            f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in (row[measure], row["kernel_" + measure])
+        ]
         case = row["case"].removesuffix(", offload")
         cells.append([case, row["cc"], row["outside"], first, *values, chance])
     return markdown(["scenario", "TCP", "outside by", "of these", "simulator", "Linux", "standard errors"], cells)
