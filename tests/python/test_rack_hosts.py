@@ -84,6 +84,9 @@ def test_servers_of_one_machine_are_told_by_its_ticks(knobs: str, told: dict[str
     text = LAST_PACKETS_LOST.format(knobs=knobs)
     fanin.run("rack.toml", text=text, cc="cubic", seed=1, pcap=tmp_path, pcap_at=["client"])
     assert {key: finding.value for key, finding in of_hosts(tmp_path / "client.pcap").items()} == told
+    # The file that is proposed is one that commands read.
+    (tmp_path / "rack.toml").write_text(fanin.propose_rack(tmp_path / "client.pcap").text)
+    fanin.compare(tmp_path / "client.pcap", rack=tmp_path / "rack.toml", cc=["cubic"], seeds=1)
 
 
 @pytest.mark.parametrize("limit", [3200, 5000])

@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 pub(crate) const SILENT: u64 = 3_000_000;
 /// Nothing else passed to the receiver for so long, ns: the queue holds no packet back.
 const QUIET: u64 = 300_000;
-/// Ticks per second that kernels are built with (`CONFIG_HZ`), the longest ticks first: what meets in long ticks meets in their parts, too.
-const RATES: [u32; 4] = [100, 250, 300, 1000];
+/// Ticks per second that kernels are built with (`CONFIG_HZ`): the usual one, then the longest first. Timers that were set together meet in ticks of any
+/// length, and what meets in long ticks meets in their parts, too.
+const RATES: [u32; 4] = [250, 100, 300, 1000];
 /// Moments that are alike lie within this part of a tick; by chance one in ten does.
 const ALIKE: f64 = 0.1;
 /// So many senders at least are alike,
@@ -50,30 +51,36 @@ impl Moments {
         }
     }
 
-    /// The longest ticks that most senders share.
+    /// The ticks that most senders share; of several those in which most moments are alike.
     pub fn ticks(&self) -> Ticks {
         let mut of: BTreeMap<Addr, Vec<u64>> = BTreeMap::new();
         for &(sender, at) in &self.0 {
             of.entry(sender).or_default().push(at);
         }
-        let found = RATES.into_iter().map(|hz| (hz, self.together(hz, &of)));
-        let shared = found.into_iter().find(|&(_, n)| n >= FEWEST && n as f64 >= MOST * of.len() as f64);
+        let shared = RATES.into_iter().rev().map(|hz| (self.alike(hz, &of), hz));
+        let clear = |&((_, n), _): &((usize, usize), u32)| n >= FEWEST && n as f64 >= MOST * of.len() as f64;
+        // The last of equal ones, and so the first rate.
+        let shared = shared.filter(clear).max_by_key(|&((moments, _), _)| moments);
         Ticks {
             moments: self.0.len() as u32,
             senders: of.len() as u32,
-            together: shared.map_or(0, |(_, n)| n as u32),
-            hz: shared.map(|(hz, _)| hz),
+            together: shared.map_or(0, |((_, n), _)| n as u32),
+            hz: shared.map(|(_, hz)| hz),
         }
     }
 
-    /// Senders of whose moments half and more lie in one part of a tick, for the part that has most.
-    fn together(&self, hz: u32, of: &BTreeMap<Addr, Vec<u64>>) -> usize {
+    /// For the part of a tick that most senders have half and more of their moments in: how many moments it has, and how many such senders.
+    fn alike(&self, hz: u32, of: &BTreeMap<Addr, Vec<u64>>) -> (usize, usize) {
         let place = |at: u64| (at as f64 * f64::from(hz) / 1e9).fract();
         let inside = |from: f64, at: u64| (place(at) - from).rem_euclid(1.0) < ALIKE;
-        let alike = |from: f64| {
-            of.values().filter(|all| 2 * all.iter().filter(|&&at| inside(from, at)).count() >= all.len()).count()
+        let count = |from: f64| {
+            let each = of.values().map(|all| (all.iter().filter(|&&at| inside(from, at)).count(), all.len()));
+            each.fold((0, 0), |(senders, moments), (within, all)| {
+                (senders + usize::from(2 * within >= all), moments + within)
+            })
         };
-        self.0.iter().map(|&(_, at)| alike(place(at))).max().unwrap_or(0)
+        let (senders, moments) = self.0.iter().map(|&(_, at)| count(place(at))).max().unwrap_or_default();
+        (moments, senders)
     }
 }
 
@@ -99,6 +106,25 @@ mod tests {
     #[test]
     fn servers_of_one_machine_share_its_ticks() {
         assert_eq!(seen(6, 10_000), Ticks { moments: 18, senders: 6, together: 6, hz: Some(250) });
+    }
+
+    #[test]
+    fn ticks_are_those_in_which_most_moments_are_alike_and_the_usual_ones_where_all_are() {
+        // Eight senders whose timers were set together, one after another by 5 us; two have a second moment, in another tick of that length.
+        let rate = |length: u64, again: u64| {
+            let mut moments = Moments::default();
+            for n in 0..8 {
+                moments.sent_again(Addr(u128::from(n)), 300_000, 80 * length + 400_000 + n * 5_000);
+            }
+            for n in 0..2_u64 {
+                let at = (80 + again + 2 * n) * length + 405_000;
+                moments.sent_again(Addr(u128::from(n)), 300_000, at);
+            }
+            moments.ticks().hz
+        };
+        assert_eq!(rate(4_000_000, 7), Some(250));
+        assert_eq!((rate(10_000_000, 7), rate(1_000_000, 7)), (Some(100), Some(1000)));
+        assert_eq!(rate(10_000_000, 2), Some(250), "20 and 40 ms are ticks of 10 ms as of 4");
     }
 
     #[test]

@@ -530,7 +530,7 @@ def _file(proposal: RackProposal) -> str:
             (False, True): f", at most {finding.high}",
             (False, False): "",
         }[finding.low is not None, finding.high is not None]
-        value = finding.value if finding.value == "true" else f'"{finding.value}"' if finding.value else '"20p"'
+        value = _toml(finding.value or "20p")
         sections[section] += [
             f"# {finding.certainty}{between}: {_comment(finding.evidence)}.",
             f"{name} = {value}" if finding.value is not None else f"# {name} = {value}",
@@ -539,6 +539,11 @@ def _file(proposal: RackProposal) -> str:
     for section, said in sections.items():
         lines += [f"[{section}]", *said, *([""] if said[-1] else [])] if said else []
     return "\n".join(lines)
+
+
+def _toml(value: str) -> str:
+    """A value of TOML: truth and numbers stand as they are, quantities are text."""
+    return value if value == "true" or value.isdigit() else f'"{value}"'
 
 
 def _comment(text: str) -> str:
