@@ -50,6 +50,7 @@ FORMATS = {
     ),
     "limit.rs": ("DROPPED",),
     "offload.rs": ("LONGEST",),
+    "ports.rs": ("EPHEMERAL",),
     "protocol/frames.rs": ("OP_REPLY", "OP_MSG", "MORE_TO_COME", "THRIFT", "CALL", "ONEWAY"),
     "protocol/http1.rs": ("NO_BODY", "TUNNEL"),
     "protocol/http2.rs": (

@@ -135,12 +135,21 @@ struct Dir {
 }
 
 impl Conn {
-    pub fn new(id: u32, first: &Segment, ends: [(Addr, u16); 2], hosts: [u32; 2], at: u64) -> Conn {
+    /// `server`: its port, where other connections tell it.
+    pub fn new(
+        id: u32,
+        first: &Segment,
+        ends: [(Addr, u16); 2],
+        server: Option<u16>,
+        hosts: [u32; 2],
+        at: u64,
+    ) -> Conn {
         let from = usize::from((first.src, first.sport) != ends[0]);
         let syn = first.flags & flag::SYN != 0;
-        let client = match (syn, first.flags & flag::ACK != 0) {
-            (true, false) => from,
-            (true, true) => 1 - from,
+        let client = match (syn, first.flags & flag::ACK != 0, server) {
+            (true, false, _) => from,
+            (true, true, _) => 1 - from,
+            (false, _, Some(server)) => usize::from(ends[0].1 == server),
             // Servers have the lower, better known port; between equals, who speaks first asks.
             _ if first.sport == first.dport => from,
             _ => usize::from(ends[1].1 > ends[0].1),
@@ -161,6 +170,14 @@ impl Conn {
             writes: Writes::default(),
             reader: Reader::default(),
             translated: (0, 0),
+        }
+    }
+
+    /// Others show that this is the server's port, before anything else did.
+    pub fn is_served_at(&mut self, port: u16) {
+        if !self.role_known && self.ends[self.client].1 == port {
+            self.client = 1 - self.client;
+            self.reader = Reader::default();
         }
     }
 

@@ -106,7 +106,7 @@ mod tests {
     fn of_many_connections_32768_are_at_hand() {
         let mut conns = Conns::default();
         for n in 0..32_800 {
-            conns.push(Conn::new(n, &Segment::default(), [(Addr(1), 1), (Addr(2), 2)], [n, n + 1], u64::from(n)));
+            conns.push(Conn::new(n, &Segment::default(), [(Addr(1), 1), (Addr(2), 2)], None, [n, n + 1], u64::from(n)));
         }
         assert_eq!((conns.len(), conns.at_hand.len()), (32_800, 32_768));
         let packed = conns.all.iter().filter(|place| matches!(place, Place::Packed(_))).count();

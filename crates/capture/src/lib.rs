@@ -41,6 +41,7 @@ mod kept;
 mod limit;
 mod offload;
 mod options;
+mod ports;
 mod protocol;
 mod rack;
 mod release;

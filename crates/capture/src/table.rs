@@ -6,6 +6,7 @@ use crate::conns::Conns;
 use crate::copies::Copies;
 use crate::decode::{Addr, flag};
 use crate::limit::{Answer, Sent};
+use crate::ports::Ports;
 use crate::rack::{Link, Links};
 use crate::silence::Silence;
 use crate::timeline::{Noted, Timed};
@@ -20,6 +21,7 @@ pub(crate) struct Table {
     /// The latest connection between two ends. Hash order is never used for anything, so the hasher's seed cannot show.
     by_ends: HashMap<Key, u32, foldhash::fast::RandomState>,
     conns: Conns,
+    ports: Ports,
     arrivals: Arrivals,
     pub copies: Copies,
     links: Links,
@@ -34,6 +36,7 @@ impl Table {
         Table {
             by_ends: HashMap::default(),
             conns: Conns::default(),
+            ports: Ports::default(),
             arrivals: Arrivals::new(options.links),
             copies: Copies::new(),
             links: Links::default(),
@@ -54,13 +57,17 @@ impl Table {
         let index = *self.by_ends.entry(key).or_insert(fresh);
         let mut index = index as usize;
         if index == self.conns.len() {
-            self.conns.push(Conn::new(fresh, s, key, self.arrivals.hosts(key), *at));
+            let told = self.ports.tell(s, fresh);
+            self.conns.push(Conn::new(fresh, s, key, told.server, self.arrivals.hosts(key), *at));
+            if let (Some(port), Some(first)) = (told.server, told.first) {
+                self.conns.at(first as usize).is_served_at(port);
+            }
         }
         let mut d = self.conns.at(index).direction(s);
         if self.conns.at(index).is_reused_by(s, d) {
             // A copy of the SYN must not open yet another connection: it has the same number, which the rule above knows.
             index = self.conns.len();
-            self.conns.push(Conn::new(fresh, s, key, self.arrivals.hosts(key), *at));
+            self.conns.push(Conn::new(fresh, s, key, None, self.arrivals.hosts(key), *at));
             self.by_ends.insert(key, fresh);
             d = self.conns.at(index).direction(s);
         }

@@ -74,9 +74,13 @@ impl Frame {
 }
 
 /// A connection whose client's packet begins so is HTTP/2: by its preface, by the first frame of a request, or by a message of gRPC on a stream that was
-/// opened before the capture began.
-pub(super) fn is_client(bytes: &[u8]) -> bool {
+/// opened before the capture began. Pings and windows may come before these.
+pub(super) fn is_client(mut bytes: &[u8]) -> bool {
     let preface = bytes.len() >= PREFACE.len().min(16) && bytes.iter().zip(PREFACE).all(|(a, b)| a == b);
+    let by_the_way = |f: &Frame| f.is_sound() && matches!(f.kind, PING | WINDOW_UPDATE);
+    while let Some(f) = frame(bytes).filter(by_the_way) {
+        bytes = bytes.get(HEADER + f.length as usize..).unwrap_or_default();
+    }
     let of_stream = |f: &Frame| f.is_sound() && f.stream % 2 == 1 && f.length < 16_384;
     preface || frame(bytes).is_some_and(|f| of_stream(&f) && (f.kind == HEADERS || f.is_message(&bytes[HEADER..])))
 }

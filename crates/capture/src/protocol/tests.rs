@@ -559,6 +559,19 @@ fn streams_that_were_opened_before_the_capture_are_known_by_the_messages_of_grpc
 }
 
 #[test]
+fn requests_behind_pings_and_windows_are_known_where_a_capture_begins_in_the_middle() {
+    let window = frame(8, 0, 0, 4);
+    let asked = [window.clone(), frame(6, 0, 0, 8), window, frame(1, 4, 7, 30)].concat();
+    let turn = [(CLIENT, asked), (CLIENT, message_of_grpc(7, 20, 0)), (SERVER, message_of_grpc(7, 9_000, 0))];
+    let pings = [(CLIENT, frame(6, 0, 0, 8)), (SERVER, frame(6, 1, 0, 8))];
+    let writes: Vec<Write> = [&turn[..], &pings].concat();
+    let (_, counts) = read(&writes, 1_448, 1_448);
+    assert_eq!((counts.protocol, counts.unread), (Some(Protocol::Http2), 0));
+    let (_, counts) = read(&writes[3..], 1_448, 1_448);
+    assert_eq!(counts.protocol, None, "a ping alone may be anything");
+}
+
+#[test]
 fn three_places_that_are_no_message_show_another_protocol() {
     let read = |times: usize| {
         let junk = b"\x07\x07\x07\x07\x07\x07\x07\x07".to_vec();

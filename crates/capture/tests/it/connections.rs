@@ -517,3 +517,27 @@ fn pieces(lost: bool) -> usize {
 fn what_was_lost_behind_a_repair_waits_for_a_timer_and_not_for_the_application() {
     assert_eq!((pieces(true), pieces(false)), (1, 2));
 }
+
+/// Connections to a server at this port, from before the capture on, each with three requests: of each the server's port and its requests of 100 bytes.
+fn from_before(port: u16) -> Vec<(u16, u64)> {
+    let mut s = Script::new();
+    for n in 0..3_u32 {
+        for (client, from) in [(40_000_u16, 0_u64), (45_000, 7), (58_000, 13)] {
+            let (client, server) = (Endpoint::host(0, client), Endpoint::host(1, port));
+            let (asked, answered, us) = (1 + 100 * n, 1 + 1_448 * n, 50_000 * u64::from(n) + from);
+            let flags = ACK | Flags::PSH;
+            let of = |seq, ack, payload, from, to| Segment { seq, ack, payload, flags, ..Segment::between(from, to) };
+            s.packet(us, of(asked, answered, 100, client, server));
+            s.packet(us + 5_000, of(answered, asked + 100, 1_448, server, client));
+        }
+    }
+    let found = s.analyse();
+    let asked = |n: u32| found.turns.iter().filter(|turn| turn.connection == n && turn.request_bytes == 100).count();
+    (0..).zip(found.connections.iter()).map(|(n, c)| (c.server_port, asked(n) as u64)).collect()
+}
+
+#[test]
+fn the_server_of_connections_that_are_older_than_the_capture_has_the_port_that_they_share() {
+    assert_eq!(from_before(80), [(80, 3); 3]);
+    assert_eq!(from_before(50_051), [(50_051, 3); 3]);
+}
