@@ -171,17 +171,19 @@ def _truth() -> list[str]:
 
 
 def _regret(name: str = "regret") -> list[str]:
-    """How far what was advised is from the best candidate; each service where it is more than a tenth."""
+    """How far what was advised is from the best candidate and from what was stated; each service where it is more than a tenth, or outside of that."""
     rows = _data(name)
     regret = sorted(rows["regret_mean"].to_list())
     changed = rows.filter(pl.col("kind") == "change")
-    inside = changed.filter(pl.col("got_mean").is_between(pl.col("stated_low"), pl.col("stated_high")))
+    is_inside = pl.col("got_mean").is_between(pl.col("stated_low"), pl.col("stated_high"))
+    inside = changed.filter(is_inside)
+    kept = changed.filter((pl.col("got_gain") / pl.col("promised_gain")).is_between(1 / 1.5, 1.5))
     slower, silent = rows.filter(pl.col("harm_mean") > 1.05), rows.filter(pl.col("kind") == "none")
     told = (
         f"{rows.height} services. Regret of the mean: median {statistics.median(regret):.3f}, "
         f"90 % {regret[math.ceil(0.9 * len(regret)) - 1]:.3f}, worst {regret[-1]:.3f}. "
-        f"{inside.height} of {changed.height} changes got a mean inside what was stated. {slower.height} services got slower by more than 5 %, "
-        f"{silent.height} got no advice. Those with a regret above 1.1:"
+        f"{inside.height} of {changed.height} changes got a mean inside what was stated, {kept.height} a gain within 1.5 of that promised. "
+        f"{slower.height} services got slower by more than 5 %, {silent.height} got no advice. Those with a regret above 1.1 or a mean outside:"
     )
     heads = ["service", "advised", "mean now, ms", "got", "best candidate's", "regret", "gain promised", "got"]
     cells = [
@@ -192,7 +194,7 @@ def _regret(name: str = "regret") -> list[str]:
             f"{row['best_mean']:.3g} ({row['best']})",
             *(f"{row[column]:.3g}" for column in ("regret_mean", "promised_gain", "got_gain")),
         ]
-        for row in rows.filter(pl.col("regret_mean") > 1.1).to_dicts()
+        for row in rows.filter((pl.col("regret_mean") > 1.1) | (pl.col("kind") == "change") & ~is_inside).to_dicts()
     ]
     return [told, "", *markdown(heads, cells), "", origin(name)]
 
