@@ -47,6 +47,8 @@ pub struct Closing {
     pub beside: u64,
     /// Requests that lack a server that its others ask, or those of another company like it: connections to it may be missing in the capture.
     pub lacking: u64,
+    /// Requests, where these stand apart: see [`apart`].
+    pub apart: u64,
     /// What is an error of the inference.
     pub faults: Faults,
     /// Messages per request.
@@ -178,6 +180,7 @@ impl Workload {
             closing.trailing_share = trailing.get(trailing.len() / 2).copied().unwrap_or(0.0);
             closing.beside = beside[n as usize].max(behind[n as usize]);
             closing.lacking = lacking[n as usize];
+            closing.apart = places.apart(n);
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
             closing.connections_per_request = Spread::of(used);
@@ -374,6 +377,7 @@ impl<'a> Places<'a> {
     }
 }
 
+mod apart;
 mod beside;
 mod lacking;
 #[cfg(test)]

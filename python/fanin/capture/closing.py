@@ -72,8 +72,10 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
     (messages that leave together, or so long after others each time, and are in no request), ``beside`` (messages that leave together with those of
     other groups, or as soon as these are answered, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's
-    others, or those of a group like it, ask), ``faults`` (counts by name, see :data:`FAULTS`), and ``messages_per_request``, ``first_messages``,
-    ``connections_per_request``, ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``, ``max``, ``usual`` and ``usual_share``.
+    others, or those of a group like it, ask), ``apart`` (requests, where none can be two that were mixed up: each begins when nothing is missing, after
+    a pause three times as long as any inside them, and asks no server twice), ``faults`` (counts by name, see :data:`FAULTS`), and
+    ``messages_per_request``, ``first_messages``, ``connections_per_request``, ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``,
+    ``max``, ``usual`` and ``usual_share``.
 
     Examples
     --------
@@ -246,7 +248,10 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
-    >>> told = {"requests": 150, "partial": 0, "trailing": 0, "trailing_share": 0.0, "connections_per_request": sizes, "servers_per_request": sizes}
+    >>> told = {"requests": 150, "apart": 0, "partial": 0, "trailing": 0, "trailing_share": 0.0}
+    >>> told |= {"connections_per_request": sizes, "servers_per_request": sizes}
+    >>> unsure([{**told, "apart": 150, "messages_per_request": sizes}]) is None
+    True
     >>> unsure([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     'requests have 2 to 62 messages, and only 40% of them the usual 2: ...'
     >>> alike = {**told, "messages_per_request": {**sizes, "usual_share": 1.0}}
@@ -262,7 +267,7 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     """
     for each in found:
         sizes, requests, partial = each["messages_per_request"], each["requests"], each["partial"]
-        if requests >= FEWEST and sizes["usual_share"] < MOSTLY:
+        if requests >= FEWEST and sizes["usual_share"] < MOSTLY and not each["apart"]:
             return (
                 f"requests have {sizes['min']} to {sizes['max']} messages, and only {sizes['usual_share']:.0%} of them the usual {sizes['usual']}: either "
                 "the application asks for so many or requests were mixed up; its traces tell (--spans)"

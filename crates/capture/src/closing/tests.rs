@@ -377,3 +377,49 @@ fn requests_that_begin_as_soon_as_a_call_of_none_is_answered_are_the_next_stage_
     assert_eq!([19, 20, 40].map(|following| behind(following, 300_000)), [[0], [40], [80]]);
     assert_eq!([500_000, 500_001].map(|delay| behind(40, delay)), [[80], [0]]);
 }
+
+/// Forty requests, each with a message to the first server and, so many microseconds after its answer, with one to each of 1 to 3 others; the next one
+/// `pause` us after the last answer. So many ask their last server twice. How many stand apart.
+fn apart(inside: u64, pause: u64, twice_asked: u32) -> u64 {
+    const US: u64 = 1_000;
+    let mut workload = twice();
+    let message = Message { took_ns: Some(1_000 * US), release: None, ..workload.connections[0].messages[0].clone() };
+    let connection = ReplayConnection { messages: Vec::new(), ..workload.connections[0].clone() };
+    workload.servers = (1..=4).map(|n| [10, 0, 0, n].into()).collect();
+    workload.connections = (0..4).map(|server| ReplayConnection { server, ..connection.clone() }).collect();
+    workload.rounds.clear();
+    let mut at = 0;
+    for n in 0..40 {
+        let mut places = Vec::new();
+        let mut ask = |server: u32, start_ns: u64| {
+            let messages = &mut workload.connections[server as usize].messages;
+            places.push((server, messages.len() as u32));
+            messages.push(Message { start_ns, ..message.clone() });
+        };
+        ask(0, at);
+        let last = 1 + n % 3;
+        (1..=last).for_each(|server| ask(server, at + (1_000 + inside) * US));
+        let mut end = at + (2_000 + inside) * US;
+        if n < twice_asked {
+            ask(last, end);
+            end += 1_000 * US;
+        }
+        let (requests, answers) = (vec![places[0]], places);
+        workload.rounds.push(Round { requests, answers, took_ns: Some(end - at), ..Round::default() });
+        at = end + pause * US;
+    }
+    let connections = (0..4).collect();
+    workload.companies[0] = Company { connections, servers: 4, rounds: 40, ..workload.companies[0].clone() };
+    closing(&workload).apart
+}
+
+#[test]
+fn requests_of_any_size_stand_apart_where_pauses_are_three_times_as_long_as_inside_them() {
+    assert_eq!((apart(1_000, 3_000, 0), apart(1_000, 2_999, 0)), (40, 0));
+    assert_eq!((apart(100, 1_500, 0), apart(100, 1_499, 0)), (40, 0), "what is asked within 0.5 ms is asked at once");
+}
+
+#[test]
+fn a_server_that_is_asked_twice_may_be_of_two_requests() {
+    assert_eq!((apart(200, 5_000, 1), apart(200, 5_000, 2)), (40, 0));
+}

@@ -38,6 +38,7 @@ use candidates::{Choice, Kind, Streams};
 use class::Class;
 pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
+pub(crate) use requests::{IN_THE_VALLEY, VALLEY};
 use std::collections::BTreeMap;
 pub(crate) use steady::{Excess, by_chance};
 pub(crate) use step::IN_STEP;

@@ -18,9 +18,9 @@ use super::{CLEAR, LEAST_ROUNDS};
 use std::collections::BTreeSet;
 
 /// Pauses of two kinds: nearly none lies between the longest of the one and the shortest of the other, which is so many times as long.
-pub(super) const VALLEY: f64 = 3.0;
+pub(crate) const VALLEY: f64 = 3.0;
 /// Nearly none: this share. A few answers come late or never, and a user is quick now and then.
-pub(super) const IN_THE_VALLEY: f64 = 0.04;
+pub(crate) const IN_THE_VALLEY: f64 = 0.04;
 /// Each kind has at least this share of all pauses: the shortest tenth of exponential pauses has no valley above it.
 const KIND: f64 = 0.1;
 /// A stage that follows later than this, where no valley tells, is the next request.
