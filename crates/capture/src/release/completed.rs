@@ -13,46 +13,54 @@ use super::steady::{Excess, by_chance, quantile};
 
 /// The class with whole requests, if what its rounds leave over is of these.
 pub(super) fn class(class: &Class, talks: &[Talk], asks: &[Ask]) -> Option<Class> {
-    let requests = requests(class, asks)?;
+    let (requests, rest) = requests(class, asks)?;
     let mut all = requests.concat();
     all.sort_unstable();
     let group = Group { connections: class.connections.clone(), asks: all, companies: Vec::new(), several: true };
-    Some(Class::of_requests(&group, &Cut { requests, ..Cut::default() }, talks, asks))
+    Some(Class { rest, ..Class::of_requests(&group, &Cut { requests, ..Cut::default() }, talks, asks) })
 }
 
-fn requests(class: &Class, asks: &[Ask]) -> Option<Vec<Request>> {
+/// The whole requests, and what is in none of them.
+fn requests(class: &Class, asks: &[Ask]) -> Option<(Vec<Request>, Vec<u32>)> {
     let rounds = class.inside.is_none() && class.shown && class.is_company();
     if !rounds || class.rest.len() < FEWEST || class.bursts.len() < FEWEST {
         return None;
     }
+    let at = |n: u32| asks[n as usize].at;
     let starts: Vec<u64> = (0..class.bursts.len()).map(|i| class.start(i, asks)).collect();
-    let round_at = |at: u64| starts.partition_point(|&start| start <= at).checked_sub(1);
     let end = |request: &Request| request.iter().try_fold(0, |end, &n| Some(end.max(asks[n as usize].answered?)));
     let mut requests: Vec<Request> = class.bursts.iter().map(|burst| burst.asks.clone()).collect();
     let ends: Vec<Option<u64>> = requests.iter().map(end).collect();
-    let mut rest = class.rest.clone();
-    rest.sort_unstable_by_key(|&n| asks[n as usize].at);
+    // What leaves before the first round is of a request that began before the capture.
+    let (mut over, rest): (Vec<u32>, Vec<u32>) = class.rest.iter().partition(|&&n| at(n) < starts[0]);
+    let mut after: Vec<(u64, u32)> = rest.iter().map(|&n| (at(n), n)).collect();
+    after.sort_unstable();
     // How long nothing had been missing before each, and before the user goes on.
-    let mut waits = Vec::with_capacity(rest.len());
-    for n in rest {
-        let at = asks[n as usize].at;
-        let request = &mut requests[round_at(at)?];
-        waits.extend(end(request).map(|end| at.saturating_sub(end)));
-        request.push(n);
+    let mut waits: Vec<(u64, usize, u32)> = Vec::with_capacity(after.len());
+    for (at, n) in after {
+        let of = starts.partition_point(|&start| start <= at) - 1;
+        waits.push((at.saturating_sub(end(&requests[of])?), of, n));
+        requests[of].push(n);
     }
-    let pauses: Vec<u64> = starts[1..]
-        .iter()
-        .zip(&requests)
-        .filter_map(|(next, request)| Some(next.saturating_sub(end(request)?)))
-        .collect();
-    let nearly_all = quantile(&waits, 1.0 - IN_THE_VALLEY);
+    let until = starts[1..].iter().zip(&requests);
+    let pauses: Vec<u64> = until.filter_map(|(next, request)| Some(next.saturating_sub(end(request)?))).collect();
+    let goes_on = quantile(&pauses, RARELY);
+    let waited: Vec<u64> = waits.iter().map(|&(wait, ..)| wait).collect();
+    let nearly_all = quantile(&waited, 1.0 - IN_THE_VALLEY);
     let soon = |waits: &[u64]| waits.iter().filter(|&&wait| wait <= nearly_all).count();
     let moments = starts.windows(2).enumerate().map(|(n, pair)| (n, by_chance(n, pair[0], pair[1])));
     let by_chance: Vec<u64> = moments.filter_map(|(n, at)| Some(at.saturating_sub(ends[n]?))).collect();
-    let excess = Excess::of(soon(&waits), waits.len(), soon(&by_chance), by_chance.len());
-    let sooner = nearly_all < quantile(&pauses, RARELY);
+    let excess = Excess::of(soon(&waited), waited.len(), soon(&by_chance), by_chance.len());
+    if nearly_all >= goes_on || excess.share < FOLLOWS || excess.deviations < BEYOND_CHANCE {
+        return None;
+    }
+    for &(_, of, n) in waits.iter().filter(|&&(wait, ..)| wait >= goes_on) {
+        requests[of].retain(|&other| other != n);
+        over.push(n);
+    }
     requests.iter_mut().for_each(|request| request.sort_unstable());
-    (sooner && excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE).then_some(requests)
+    over.sort_unstable();
+    Some((requests, over))
 }
 
 #[cfg(test)]
@@ -88,6 +96,11 @@ mod tests {
     #[test]
     fn what_follows_a_round_sooner_than_its_user_goes_on_is_of_its_request() {
         assert_eq!(read(40, |n| 2 * MS + n % 7 * 300_000), (440, 2 * MS + 6 * 300_000 + MS));
+    }
+
+    #[test]
+    fn what_follows_as_late_as_the_next_request_is_of_none() {
+        assert_eq!(read(40, |n| if n == 0 { 9 * MS } else { 2 * MS }).0, 439);
     }
 
     #[test]
