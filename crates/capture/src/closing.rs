@@ -47,7 +47,7 @@ pub struct Closing {
     pub beside: u64,
     /// Requests that lack a server that its others ask, or those of another company like it: connections to it may be missing in the capture.
     pub lacking: u64,
-    /// Requests, where these stand apart: see [`apart`].
+    /// Requests, where these stand apart: `closing/apart.rs`.
     pub apart: u64,
     /// What is an error of the inference.
     pub faults: Faults,
