@@ -223,9 +223,18 @@ impl<'a> Places<'a> {
         &self.of[from..from + count]
     }
 
+    fn asked(&self, place: Place) -> u64 {
+        self.workload.message(place).map_or(0, |message| message.start_ns)
+    }
+
     fn answered(&self, place: Place) -> Option<u64> {
         let message = self.workload.message(place)?;
         message.start_ns.checked_add(message.took_ns?)
+    }
+
+    /// When the last answer to a request had come.
+    fn end(&self, request: &Request) -> Option<u64> {
+        request.messages().filter_map(|place| self.answered(place)).max()
     }
 
     fn state(&self, request: &Request) -> State {
@@ -262,9 +271,8 @@ impl<'a> Places<'a> {
 
     /// The places of a request in order of time, each with when all answers to those before it had come; none where one of these is missing.
     fn in_order(&self, request: &Request) -> Option<Vec<(Place, u64)>> {
-        let start = |place: Place| self.workload.message(place).map_or(0, |m| m.start_ns);
         let mut places: Vec<Place> = request.messages().collect();
-        places.sort_unstable_by_key(|&place| start(place));
+        places.sort_unstable_by_key(|&place| self.asked(place));
         let mut before = 0;
         let each = |place| {
             let had = before;
@@ -278,8 +286,7 @@ impl<'a> Places<'a> {
     fn begun(&self, company: u32) -> (Vec<u64>, Option<u64>) {
         let mut mine: Vec<(u64, u64)> = Vec::new();
         for request in self.requests.iter().filter(|request| request.company == company) {
-            let end = request.messages().filter_map(|place| self.answered(place)).max();
-            mine.push((request.begin_ns, end.unwrap_or(request.begin_ns)));
+            mine.push((request.begin_ns, self.end(request).unwrap_or(request.begin_ns)));
         }
         mine.sort_unstable();
         let mut until = u64::MAX;
@@ -296,7 +303,7 @@ impl<'a> Places<'a> {
     fn is_interrupted(&self, request: &Request, begun: &[u64], pause: u64) -> bool {
         let places = self.in_order(request).unwrap_or_default();
         places.iter().skip(1).any(|&(place, had)| {
-            let start = self.workload.message(place).map_or(0, |m| m.start_ns);
+            let start = self.asked(place);
             let next = begun.get(begun.partition_point(|&begin| begin <= had));
             start.saturating_sub(had) > pause && next.is_some_and(|&begin| begin < start)
         })

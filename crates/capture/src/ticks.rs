@@ -58,18 +58,18 @@ impl Moments {
             of.entry(sender).or_default().push(at);
         }
         let shared = RATES.into_iter().rev().map(|hz| (self.alike(hz, &of), hz));
-        let clear = |&((_, n), _): &((usize, usize), u32)| n >= FEWEST && n as f64 >= MOST * of.len() as f64;
+        let clear = |&((n, _), _): &((usize, usize), u32)| n >= FEWEST && n as f64 >= MOST * of.len() as f64;
         // The last of equal ones, and so the first rate.
-        let shared = shared.filter(clear).max_by_key(|&((moments, _), _)| moments);
+        let shared = shared.filter(clear).max_by_key(|&((_, moments), _)| moments);
         Ticks {
             moments: self.0.len() as u32,
             senders: of.len() as u32,
-            together: shared.map_or(0, |((_, n), _)| n as u32),
+            together: shared.map_or(0, |((n, _), _)| n as u32),
             hz: shared.map(|(_, hz)| hz),
         }
     }
 
-    /// For the part of a tick that most senders have half and more of their moments in: how many moments it has, and how many such senders.
+    /// For the part of a tick that most senders have half and more of their moments in: how many such senders, and how many moments it has.
     fn alike(&self, hz: u32, of: &BTreeMap<Addr, Vec<u64>>) -> (usize, usize) {
         let place = |at: u64| (at as f64 * f64::from(hz) / 1e9).fract();
         let inside = |from: f64, at: u64| (place(at) - from).rem_euclid(1.0) < ALIKE;
@@ -79,8 +79,7 @@ impl Moments {
                 (senders + usize::from(2 * within >= all), moments + within)
             })
         };
-        let (senders, moments) = self.0.iter().map(|&(_, at)| count(place(at))).max().unwrap_or_default();
-        (moments, senders)
+        self.0.iter().map(|&(_, at)| count(place(at))).max().unwrap_or_default()
     }
 }
 

@@ -14,7 +14,7 @@ from fanin.errors import keywords
 from fanin.rack.hosts import offload, ticks
 from fanin.rack.queue import CLEAR, FEWEST_STRETCHES, UNCLEAR, Finding, Losses, as_bps, buffer, mark, waited
 from fanin.runs.job import RunWarning
-from fanin.words.text import duration, harmless, rate, significant
+from fanin.words.text import duration, harmless, rate, significant, toml_string
 
 if TYPE_CHECKING:
     import polars as pl
@@ -543,7 +543,7 @@ def _file(proposal: RackProposal) -> str:
 
 def _toml(value: str) -> str:
     """A value of TOML: truth and numbers stand as they are, quantities are text."""
-    return value if value == "true" or value.isdigit() else f'"{value}"'
+    return value if value == "true" or value.isdigit() else toml_string(value)
 
 
 def _comment(text: str) -> str:

@@ -3,8 +3,8 @@
 
 use super::Places;
 use super::unbound::FEWEST;
-use crate::release::{IN_THE_VALLEY, TOGETHER, VALLEY};
-use crate::stages::{Place, Request};
+use crate::release::{IN_THE_VALLEY, TOGETHER, VALLEY, quantile};
+use crate::stages::Request;
 
 impl Places<'_> {
     /// How many requests a company has, if they stand apart; else 0.
@@ -20,29 +20,20 @@ impl Places<'_> {
             // While nothing was missing.
             let waits = places.iter().skip(1).filter_map(|&(place, had)| self.asked(place).checked_sub(had));
             inside.extend(waits);
-            let end = request.messages().filter_map(|place| self.answered(place)).max();
             match ended.map(|ended: u64| request.begin_ns.checked_sub(ended)) {
                 Some(Some(pause)) => pauses.push(pause),
                 Some(None) => odd += 1,
                 None => {}
             }
             odd += usize::from(self.workload.servers_of(request).len() < places.len());
-            ended = ended.max(end);
+            ended = ended.max(self.end(request));
         }
         let nearly = IN_THE_VALLEY * mine.len() as f64;
         if mine.len() < FEWEST || odd as f64 > nearly || pauses.is_empty() {
             return 0;
         }
-        let at = |times: &mut Vec<u64>, share: f64| {
-            times.sort_unstable();
-            times.get((times.len().saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(0)
-        };
-        let longest = at(&mut inside, 1.0 - IN_THE_VALLEY).max(TOGETHER);
-        let stand_apart = at(&mut pauses, IN_THE_VALLEY) as f64 >= VALLEY * longest as f64;
+        let longest = quantile(&inside, 1.0 - IN_THE_VALLEY).max(TOGETHER);
+        let stand_apart = quantile(&pauses, IN_THE_VALLEY) as f64 >= VALLEY * longest as f64;
         if stand_apart { mine.len() as u64 } else { 0 }
-    }
-
-    fn asked(&self, place: Place) -> u64 {
-        self.workload.message(place).map_or(0, |message| message.start_ns)
     }
 }

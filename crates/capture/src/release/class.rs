@@ -2,7 +2,6 @@
 
 use super::bursts::{AT_ONCE, Ask, Burst, Company};
 use super::candidates::Need;
-use super::groups::Group;
 use super::pools;
 use super::requests::{self, Cut, Request, Step};
 use super::steady::{RESOLUTION, median, one_tick};
@@ -50,8 +49,8 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// A group whose requests are known. Their first messages are its bursts, all their answers end them.
-    pub fn of_requests(group: &Group, cut: &Cut, talks: &[Talk], asks: &[Ask]) -> Class {
+    /// Connections whose requests are known. Their first messages are its bursts, all their answers end them.
+    pub fn of_requests(connections: Vec<u32>, cut: &Cut, talks: &[Talk], asks: &[Ask]) -> Class {
         let how = requests::inside(&cut.requests, asks);
         let (mut bursts, mut inside, mut answers, mut spare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for request in &cut.requests {
@@ -77,7 +76,7 @@ impl Class {
             answers.push(all);
         }
         let class = Class {
-            connections: group.connections.clone(),
+            connections,
             upstream: false,
             bursts,
             answers,

@@ -6,7 +6,7 @@
 use super::Talk;
 use super::bursts::Ask;
 use super::class::Class;
-use super::groups::{BEYOND_CHANCE, FOLLOWS, Group};
+use super::groups::{BEYOND_CHANCE, FOLLOWS};
 use super::joined::FEWEST;
 use super::requests::{Cut, IN_THE_VALLEY, RARELY, Request};
 use super::steady::{Excess, by_chance, quantile};
@@ -14,10 +14,8 @@ use super::steady::{Excess, by_chance, quantile};
 /// The class with whole requests, if what its rounds leave over is of these.
 pub(super) fn class(class: &Class, talks: &[Talk], asks: &[Ask]) -> Option<Class> {
     let (requests, rest) = requests(class, asks)?;
-    let mut all = requests.concat();
-    all.sort_unstable();
-    let group = Group { connections: class.connections.clone(), asks: all, companies: Vec::new(), several: true };
-    Some(Class { rest, ..Class::of_requests(&group, &Cut { requests, ..Cut::default() }, talks, asks) })
+    let cut = Cut { requests, ..Cut::default() };
+    Some(Class { rest, ..Class::of_requests(class.connections.clone(), &cut, talks, asks) })
 }
 
 /// The whole requests, and what is in none of them.

@@ -7,7 +7,7 @@ use super::Talk;
 use super::bursts::Ask;
 use super::candidates::{self, COVERAGE, Choice, Need, Streams};
 use super::class::Class;
-use super::groups::{FOLLOWS, Group};
+use super::groups::FOLLOWS;
 use super::requests::{BESIDE, Cut, RARELY, Request, VALLEY};
 use super::steady::{RESOLUTION, cost, median};
 use super::{CLEAR, SEEN};
@@ -212,10 +212,7 @@ fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<V
 fn merged(stages: [&Class; 2], requests: Vec<Request>, talks: &[Talk], asks: &[Ask]) -> Class {
     let mut connections = [stages[0].connections.as_slice(), &stages[1].connections].concat();
     connections.sort_unstable();
-    let mut all = requests.concat();
-    all.sort_unstable();
-    let group = Group { connections, asks: all, companies: Vec::new(), several: true };
-    Class::of_requests(&group, &Cut { requests, concurrent: true, ..Cut::default() }, talks, asks)
+    Class::of_requests(connections, &Cut { requests, concurrent: true, ..Cut::default() }, talks, asks)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 pub(crate) use requests::{IN_THE_VALLEY, VALLEY};
 use std::collections::BTreeMap;
-pub(crate) use steady::{Excess, by_chance};
+pub(crate) use steady::{Excess, by_chance, quantile};
 pub(crate) use step::IN_STEP;
 
 /// Fewer rounds show no steadiness.
@@ -134,7 +134,7 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
         match Told::of(group, talks, asks, companies) {
             Told::Requests(group, cut) => {
                 take(&group);
-                all.push(Class::of_requests(&group, &cut, talks, asks));
+                all.push(Class::of_requests(group.connections, &cut, talks, asks));
             }
             Told::EachByItself => {
                 take(group);
@@ -145,7 +145,7 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
                 for one in group.each(asks) {
                     if let Told::Requests(one, cut) = Told::of(&one, talks, asks, companies) {
                         take(&one);
-                        all.push(Class::of_requests(&one, &cut, talks, asks));
+                        all.push(Class::of_requests(one.connections, &cut, talks, asks));
                     }
                 }
             }

@@ -28,7 +28,7 @@ pub(super) fn median(values: &[u64]) -> u64 {
 }
 
 /// The value of that rank; 0 of none.
-pub(super) fn quantile(values: &[u64], q: f64) -> u64 {
+pub(crate) fn quantile(values: &[u64], q: f64) -> u64 {
     let mut sorted = values.to_vec();
     let rank = ((sorted.len().saturating_sub(1)) as f64 * q) as usize;
     if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(rank).1 }
