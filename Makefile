@@ -202,6 +202,7 @@ $(VENV)/.extension: $(VENV)/.parts $(RUST)
 	cargo build --release --quiet --package fanin-launcher
 	mv $(BIN)/fanin $(BIN)/fanin-python
 	cp target/release/fanin $(BIN)/fanin
+	[ python/fanin/html/vega.js -nt $(VENV)/.parts ] || $(BIN)/python tools/charts.py
 	@touch $@
 
 # One file that holds the command, the papers and the distributions. It is tried where nothing else is: an environment of its own, an empty folder.
@@ -225,4 +226,4 @@ $(OWN_UV):
 	target/uv/bin/pip install --quiet uv
 
 clean:
-	rm -rf target $(VENV) out site python/fanin/_native*.so
+	rm -rf target $(VENV) out site python/fanin/_native*.so python/fanin/html/vega.js

@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import sbom
-import vl_convert
+from fanin import html
 
 PAPERS = "fanin/papers/published"
-VEGA = "fanin/html/vega.js"
 SBOMS = ".dist-info/sboms/"
 PROGRAM = 0o100755 << 16
 """A file that can be run, in a zip file."""
@@ -62,9 +61,7 @@ def _added(papers: Path, host: Path, share: Path, data: str) -> Iterator[tuple[s
     """Name in the wheel, content and mode of each."""
     for file in sorted(p for p in papers.rglob("*") if p.is_file() and _belongs(p.relative_to(papers))):
         yield f"{PAPERS}/{file.relative_to(papers).as_posix()}", file.read_bytes(), 0
-    # As fanin.html makes it where vl-convert is installed.
-    script = f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
-    yield VEGA, script.encode(), 0
+    yield f"fanin/html/{html.SHIPPED}", html.libraries().encode(), 0
     for program in ("fanin", "fanin-host"):
         yield f"{data}/scripts/{program}", (host / program).read_bytes(), PROGRAM
     for file in sorted(p for p in share.rglob("*") if p.is_file()):

@@ -267,11 +267,12 @@ def measured(job: ReplayJob, made: Replayed, run: Run) -> Frames:
     trees = frame(made.tree_times(run, job.cc))
     # Of the flows that carry responses: what the servers did.
     found = job.frames(made, run, {"flows": FLOWS, "ports": PORTS}, carrying=True)
-    flows, ports = found["flows"].select(*FLOWS), found["ports"]
+    flows, ports = found["flows"][list(FLOWS)], found["ports"]
     aggregator = ports.row(made.port, named=True)
     released, done = extremes(responses["release_ms"]), extremes(responses["done_ms"])
     busy_ms = done[1] - released[0] if released and done else 0.0
-    finished = responses.filter(pl.col("done_ms").is_not_null())
+    finished = responses["done_ms"].is_not_null()
+    delivered = int(responses["bytes"].filter(finished).sum())
     row = {
         "cc": job.cc,
         "seed": job.seed,
@@ -280,12 +281,12 @@ def measured(job: ReplayJob, made: Replayed, run: Run) -> Frames:
         "retransmissions": int(flows["retransmissions"].sum()),
         "drops": int(ports["drops"].sum()),
         "marks": int(ports["marks"].sum()),
-        "goodput_bps": int(finished["bytes"].sum()) * 8e3 / busy_ms if busy_ms > 0 else None,
+        "goodput_bps": delivered * 8e3 / busy_ms if busy_ms > 0 else None,
         "queue_mean_packets": aggregator["mean_queue_packets"],
         "queue_p99_packets": float(aggregator["p99_queue_packets"]),
         "queue_max_packets": float(aggregator["max_queue_packets"]),
         "responses": responses.height,
-        "unfinished": responses.height - finished.height,
+        "unfinished": responses.height - int(finished.sum()),
         **{f"request_{name}": value for name, value in completion_statistics(rounds["completion_ms"]).items()},
         "requests": rounds.height,
         "unfinished_requests": rounds["completion_ms"].null_count(),

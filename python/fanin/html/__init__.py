@@ -9,14 +9,13 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import importlib.metadata
 import json
 import sys
 from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fanin.disk.cache import keep, kept, recalled
+from fanin.disk.cache import keep, recalled
 
 if TYPE_CHECKING:
     import jinja2
@@ -102,19 +101,22 @@ def style() -> Any:
     return trusted(asset(__name__, "page.css"))
 
 
+SHIPPED = "vega.js"
+"""The file of :func:`libraries`: `make build` writes it, and the wheel has it."""
+
+
 @functools.cache
 def libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own: the wheel's own file, or made once from vl-convert."""
-    shipped = resources.files(__name__).joinpath("vega.js")
-    if shipped.is_file():
-        return shipped.read_text(encoding="utf-8")
+    """Vega, Vega-Lite and Vega-Embed in one script, in a scope of their own."""
+    shipped = resources.files(__name__).joinpath(SHIPPED)
+    return shipped.read_text(encoding="utf-8") if shipped.is_file() else bundled()
 
-    def bundled() -> str:
-        import vl_convert
 
-        return f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
+def bundled() -> str:
+    """That script from vl-convert, which takes a second or two."""
+    import vl_convert
 
-    return kept(f"vega-{importlib.metadata.version('vl-convert-python')}.js", bundled)
+    return f"(()=>{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}})();"
 
 
 def _environment(package: str) -> jinja2.Environment:

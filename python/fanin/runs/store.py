@@ -240,8 +240,8 @@ class Store:
             digests = {}
             for name in sorted(frames):
                 buffer = io.BytesIO()
-                # In one piece: how it was put together is no part of it.
-                frames[name].rechunk().write_ipc_stream(buffer, compression="zstd")
+                # In one piece: how it was put together is no part of it. Zstandard makes a sixth less of it, in six times the time.
+                frames[name].rechunk().write_ipc_stream(buffer, compression="lz4")
                 digests[name + ENDING] = hashlib.sha256(buffer.getbuffer()).hexdigest()
                 _write_file(scratch / (name + ENDING), buffer.getbuffer(), durable)
             head = {
