@@ -13,7 +13,7 @@ from fanin.kernel.cache import Kernel
 from fanin.process.progress import Progress, silent
 
 from lab.validation.cases import Case
-from lab.validation.runs import MORE_SEEDS, SEEDS, Done, Kept, engine_name, measure
+from lab.validation.runs import MORE_SEEDS, MOST_SEEDS, SEEDS, Done, Kept, engine_name, measure
 
 GOODPUT_BOUND, QUEUE_BOUND = 0.03, 0.15
 """Relative differences of goodput and mean queue that count as agreement, where no timeout occurs."""
@@ -52,6 +52,9 @@ IDEAL = Bounds()
 OFFLOADED = Bounds(median=0.05, tail=0.15, drops=0.15)
 """What hosts with offloads are held to: bursts decide about drops, and drops about the tail."""
 
+CHANCE = 2.0
+"""Two means that differ by fewer standard errors than this are compared over more seeds."""
+
 MEANS = {"timeouts": "timeouts", "drops": "drops", "goodput": "goodput_mbps", "queue": "queue"}
 """Bounds of means over runs: of which measure."""
 
@@ -77,19 +80,24 @@ def measured(
     bounds : Bounds
         What counts as agreement.
     seeds : int, optional
-        Runs of each row; :data:`SEEDS` unless given, and then more where a timeout occurs. Where these break a bound there are always more.
+        Runs of each row; :data:`SEEDS` unless given, and then :data:`MORE_SEEDS` where a timeout occurs. Where these break a bound there are as many
+        too, and :data:`MOST_SEEDS` where the break may be chance.
 
     Returns
     -------
     Done
     """
+    few = seeds or SEEDS
+    runs = (few, max(few, MORE_SEEDS), max(few, MOST_SEEDS))
+    outside = pl.col("outside") != ""
+    often = outside if seeds is not None else outside | (pl.max_horizontal("timeouts", "kernel_timeouts") > 0)
 
     def more(done: Done) -> set[tuple[str, str]]:
         rows = judged(done, ("sim", engine_name(kernel)), bounds)
-        outside = set(rows.filter(pl.col("outside") != "").select("case", "cc").iter_rows())
-        return outside if seeds is not None else outside | done.with_timeouts()
+        first = pl.col("seeds") < runs[1]
+        chosen = rows.filter(pl.when(first).then(often).otherwise(outside & (pl.col("standard_errors") < CHANCE)))
+        return set(chosen.select("case", "cc").iter_rows())
 
-    runs = (seeds or SEEDS, max(seeds or SEEDS, MORE_SEEDS))
     return measure(chosen, kernel, kept, cc=cc, seeds=runs, more=more, progress=progress)
 
 

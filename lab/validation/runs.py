@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,9 @@ SEEDS = 3
 
 MORE_SEEDS = 20
 """The same where one does: completion times then are a distribution, not a number. And where the two engines seem to differ: that may be chance."""
+
+MOST_SEEDS = 60
+"""The same where these differ by less than two of their own standard errors, which says nothing."""
 
 FRAMES = ("flows", "ports", "messages", "runs")
 
@@ -195,7 +199,7 @@ def measure(
     kept: Kept,
     *,
     cc: Iterable[str] | None = None,
-    seeds: tuple[int, int] = (SEEDS, MORE_SEEDS),
+    seeds: tuple[int, ...] = (SEEDS, MORE_SEEDS),
     more: Callable[[Done], Container[tuple[str, str]]] = Done.with_timeouts,
     progress: Callable[[str, int], Progress] = silent,
 ) -> Done:
@@ -212,7 +216,7 @@ def measure(
     cc : iterable of str, optional
         Algorithms instead of the scenarios' own.
     seeds : tuple of int
-        Runs of each scenario and algorithm, and of those that `more` names.
+        Runs of each scenario and algorithm, and, each time, of those among them that `more` names.
     more : callable
         Told what was run: which scenarios (names) and algorithms are run more often; those with a timeout unless given.
     progress : callable
@@ -226,10 +230,10 @@ def measure(
     wanted = None if cc is None else set(cc)
     pairs = [(case, name) for case in chosen for name in case.cc if wanted is None or name in wanted]
     done = Done([], {}, engine_name(kernel))
-    passes = [range(1, 2), range(2, seeds[0] + 1), range(seeds[0] + 1, seeds[1] + 1)]
+    passes = [range(1, 2), *(range(begin + 1, end + 1) for begin, end in pairwise((1, *seeds)))]
     for number, numbers in enumerate(passes):
         todo = []
-        if numbers is passes[-1]:
+        if number > 1:
             named = more(done)
             pairs = [(case, name) for case, name in pairs if (case.name, name) in named]
         for case, name in pairs:

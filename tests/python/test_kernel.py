@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -218,6 +218,34 @@ def test_rows_outside_the_bounds_are_counted_as_such() -> None:
         rows, "python -m lab validate", "0.1.0", "Linux 6.12", True
     )
     assert validation.orders(rows)["tau"].to_list() == [0.0]
+
+
+def test_a_break_within_two_standard_errors_is_looked_at_over_sixty_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queues of 60 (9 to 111, or 59 and 61 by turns) against 50: an error of 8.2, and of 0.2."""
+    about = {"group": "long flows", "case": "long", "goodput_mbps": 900.0, "queue_p99": 60.0}
+    about |= dict.fromkeys(("drops", "marks", "retransmissions", "timeouts"), 0.0)
+    queues = {"wide": (9.0, 111.0), "narrow": (59.0, 61.0)}
+
+    def done(seeds: int) -> validation.Done:
+        runs = [
+            {**about, "cc": cc, "engine": engine, "seed": seed, "queue": both[seed % 2] if engine == "sim" else 50.0}
+            for cc, both in queues.items()
+            for engine in ("sim", "kernel")
+            for seed in range(seeds)
+        ]
+        return validation.Done(runs, {})
+
+    def measure(
+        *_: object, seeds: tuple[int, ...], more: Callable[[validation.Done], set[object]], **__: object
+    ) -> None:
+        assert seeds == (3, 20, 60)
+        assert more(done(4)) == {("long", "wide"), ("long", "narrow")}
+        assert more(done(20)) == {("long", "wide")}
+        monkeypatch.undo()
+
+    monkeypatch.setattr(validation.judge, "measure", measure)
+    validation.measured([], cache.Kernel(Path(), Path(), "6.12", 250), validation.Kept(Path()), validation.IDEAL)
+    assert validation.judge.measure is validation.measure, "what was asked of it was looked at"
 
 
 def test_the_scenarios_of_the_validation_can_be_built() -> None:
