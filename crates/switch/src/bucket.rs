@@ -32,6 +32,7 @@ impl TokenBucket {
     /// assert_eq!([two.departure(1000, 10), two.departure(1000, 10), two.departure(1000, 10)], [1000, 1000, 1005]);
     /// ```
     pub fn departure(&mut self, start: u64, time: u64) -> u64 {
+        // tbf_dequeue: toks = min(now - t_c, buffer) + tokens - l2t(len) is negative until then.
         let enough = self.empty_at + time;
         let leaves = if enough <= start { start } else { enough + self.late() };
         // What the bucket could not hold is gone.

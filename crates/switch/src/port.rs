@@ -178,6 +178,7 @@ impl Port {
     /// Gives the port a clock that is off by this part: 50e-6 sends 50 ppm faster than the nominal rate.
     pub fn set_clock_error(&mut self, part: f64) {
         // To first order in `part`, of which the square is nothing.
+        // 8e12 / rate is a byte in ps: at 1 Gbps and 50 ppm the skew is -8000 x 50e-6 = -0.4 ps per byte, here -26,214.
         self.skew = (-part * 8e12 / self.rate.bps() as f64 * 65_536.0) as i64;
         let even = self.skew == 0 && self.bucket.is_none();
         self.ps_per_byte = if even { whole_ps_per_byte(self.rate) } else { 0 };
@@ -323,6 +324,7 @@ impl Port {
                 }
             }
         }
+        // The step is asked after admission: what a discipline has marked is counted once.
         // DCTCP's step: the queue with this packet exceeds K (RFC 8257 section 3.1). CE that is there is not marked again.
         marked |= packet.has(flags::ECT) && self.mark.exceeded_by(before + 1, bytes);
         marked &= !packet.has(flags::CE);
@@ -388,6 +390,7 @@ impl Port {
         let evicts = !evicted.is_empty();
         // Each length between before and after was passed, at this instant.
         let after = self.queued_packets();
+        // A packet that came and one that was given up cancel out: one of these two ranges is empty.
         (packets..after).for_each(|length| self.levels.rise(length, now));
         (after..packets).rev().for_each(|length| self.levels.fall(length, now));
         self.max_bytes = self.max_bytes.max(self.bytes);
@@ -416,6 +419,7 @@ impl Port {
         let next = scheduler.dequeue()?;
         self.held -= 1;
         let head = self.transmit(now, next);
+        // Its last bit leaves at `free_at`, which may lie ahead: `totals` takes back what is not over yet.
         self.note_bytes(self.free_at, 0, u64::from(next.bytes));
         head
     }
@@ -500,6 +504,7 @@ impl Port {
         let arrival = self.ring.front().map(|head| head.arrival);
         // The scheduler chooses when the link is free.
         let choice = (self.held > 0).then_some(self.free_at);
+        // Of two at one time `poll` delivers first, and is asked again for the choice.
         match (arrival, choice) {
             (Some(a), Some(c)) => Some(a.min(c)),
             (a, c) => a.or(c),
@@ -553,6 +558,7 @@ impl Port {
 
     /// What was counted until `now`, the time of the last call.
     pub fn totals(&self, now: u64) -> Totals {
+        // A ring's last `in_ring` packets are the queue: those before them are on the wire.
         let queue = self.ring.iter().skip(self.ring.len() - self.in_ring() as usize);
         let waiting: u128 = queue.map(|u| u128::from(u.packet.bytes) * u128::from(u.arrival - self.delay)).sum();
         Totals {
@@ -576,5 +582,6 @@ impl Port {
 /// How long a byte takes, ps, where that is a whole number; else 0.
 fn whole_ps_per_byte(rate: Rate) -> u64 {
     const BYTE: u64 = 8_000_000_000_000;
+    // 800 ps at 10 Gbps; at 3 Gbps 2666.67, which `uneven_serialisation` rounds once per packet, not per byte.
     if BYTE.is_multiple_of(rate.bps()) { BYTE / rate.bps() } else { 0 }
 }

@@ -42,6 +42,7 @@ impl Stream {
 
     /// Uniform on [0, 1).
     pub fn uniform(&mut self) -> f64 {
+        // 53 bits of a draw divided by 2^53: the greatest value is 1 - 2^-53, so that 1 - u is never 0.
         self.0.random::<f64>()
     }
 

@@ -42,6 +42,7 @@ impl SharedBuffer {
         }
         let free = self.size.saturating_sub(used);
         // T = alpha (B - Q(t)): each port up to the same threshold, which falls as the buffer fills.
+        // n full ports settle at alpha B / (1 + n alpha): with alpha 1 one port takes half of B, three a quarter each.
         ((self.alpha * free as f64) as u64).min(own + free)
     }
 }

@@ -79,6 +79,7 @@ impl Levels {
     /// Time spent with each length until now, when the length is `present`; the last entry collects everything longer.
     pub fn times(&self, present: u32, now: u64) -> Vec<u64> {
         // The queue has been longer than each length below the present one up to now.
+        // Empty to 10, one packet from 10 to 30, now 50: above[0] = 30 - 10, and the times are [50 - 20, 20].
         let open = |length: usize| if length < present as usize { now } else { 0 };
         let above = self.above.iter().enumerate().map(|(length, sum)| sum.wrapping_add(open(length)));
         // Time at n is the time above n - 1 less the time above n.

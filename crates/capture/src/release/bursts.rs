@@ -77,6 +77,8 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
     let mut all = Vec::new();
     let alone = |talk: &&Talk| talk.times.len() == 1;
     // Most connections carry one message: a connection is opened for each.
+    // HTTP/1.0, `Connection: close`, a client without a pool: the SYN is the request. Timed by its first data it would
+    // begin a handshake late, and messages of one fan-out whose handshakes differ would be apart.
     let each_opens = 2 * talks.iter().filter(alone).count() > talks.len();
     let ahead = opened_ahead(talks);
     for (conn, talk) in talks.iter().enumerate() {
@@ -92,6 +94,7 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
                 let own = before.filter(|&answered| answered <= at || !times.overlapped).map(|own| own.min(at));
                 let (conn, msg) = (conn as u32, msg as u32);
                 let (server, answered, overlapped) = (talk.server, times.answered, times.overlapped);
+                // The client's timeout: it closes a connection whose answer has not come, and asks on another one.
                 let given_up = answered.is_none() && talk.closed.is_some() && msg + 1 == talk.times.len() as u32;
                 let (retries, unsure) = (None, times.unsure);
                 all.push(Ask { at, sent, conn, msg, server, own, answered, unsure, overlapped, given_up, retries });
@@ -117,6 +120,7 @@ fn opened_ahead(talks: &[Talk]) -> Vec<bool> {
     for row in openings.chunk_by(|a, b| b.0 - a.0 <= OPENING) {
         let asked = row.iter().map(|&(_, asked, _)| asked).min().unwrap_or(0);
         let last = row.last().map_or(0, |&(opened, ..)| opened);
+        // As a pool that is filled at the start (minimumIdle of HikariCP): its connections were opened for no request.
         if last <= asked && asked - row[0].0 > OPENING {
             row.iter().for_each(|&(_, _, conn)| ahead[conn] = true);
         }
@@ -247,6 +251,7 @@ fn in_time(talks: &[Talk], asks: &[Ask]) -> Vec<Vec<u32>> {
     let (mut start, mut last, mut answered) = (0, 0, 0);
     for (n, ask) in asks.iter().enumerate() {
         // Soon after the message before, on another connection, and released by nothing that came since the burst began.
+        // `seen_in` counts bursts from 1, so that the length is the number of the one that is open.
         let goes_on = !bursts.is_empty()
             && !talks[ask.conn as usize].upstream
             && ask.at - last <= TOGETHER
@@ -257,6 +262,7 @@ fn in_time(talks: &[Talk], asks: &[Ask]) -> Vec<Vec<u32>> {
             if let Some(burst) = bursts.last_mut() {
                 burst.push(n as u32);
             }
+            // While an answer of it is missing the burst goes on; when all have come, what leaves next may follow them.
             answered = answered.max(ask.answered.unwrap_or(u64::MAX));
         } else {
             bursts.push(vec![n as u32]);

@@ -124,10 +124,13 @@ impl Streams {
             Kind::Answers(need) => {
                 let burst = before?;
                 let (at, k) = classes[n].answered(burst, need)?;
+                // One answer: the release names it, and no round has to be written down for it.
                 let what = match classes[n].answers[burst].as_slice() {
                     [only] => What::Answer { conn: only.conn, msg: only.msg },
                     _ => What::Round { class: n, burst, need: k },
                 };
+                // Away from the aggregator an answer has come when its ACK passes the tap. That may be after the request
+                // which it released: without SEEN such an answer would be no cause.
                 (at <= start + SEEN).then_some(Cause { at: at.min(start), what })
             }
             Kind::Timer => {
@@ -145,6 +148,7 @@ impl Streams {
         match kind {
             Kind::Answers(need) => {
                 let of = |i: usize| classes[n].answered(i, need).map(|(event, _)| event).filter(|&event| event <= at);
+                // At a moment inside a round its own answers are to come yet: the last are those of the round before.
                 of(i).or_else(|| of(classes[n].before[i]?)).map(|event| at - event)
             }
             Kind::Timer => Some(at - self.starts[n][i]),
@@ -162,12 +166,14 @@ impl Streams {
     fn others(&self, n: usize, all: &[(u64, u32)]) -> Vec<usize> {
         let mut count: Vec<(u32, u32)> = Vec::new();
         for &start in &self.starts[n] {
+            // Strictly before: of what leaves at one instant nothing released the other.
             let before = all.partition_point(|&(at, _)| at < start);
             // Its own answers may come in between, a few.
             let last = all[..before].iter().rev().take(2 + 2 * OTHERS).find(|&&(_, class)| class as usize != n);
             if let Some(&(_, class)) = last {
                 match count.iter().position(|(c, _)| *c == class) {
                     Some(place) => count[place].1 += 1,
+                    // So many are enough for the three most frequent, in a capture of thousands of classes, too.
                     None if count.len() < 64 => count.push((class, 1)),
                     None => {}
                 }
@@ -307,6 +313,8 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     if class.is_company() {
         loops.extend(Need::ALL.iter().map(|&need| score(Kind::Answers(need), &all)));
     }
+    // A scraper or a load generator of a fixed rate follows its clock, a proxy the requests of its clients, the later
+    // stage of a pipeline the answers of the one before.
     let mut others: Vec<Score> = vec![score(Kind::Timer, &all)];
     others.extend(streams.others(n, &streams.all_answers).into_iter().map(|c| score(Kind::OthersAnswers(c), &all)));
     others.extend(streams.others(n, &streams.all_requests).into_iter().map(|c| score(Kind::OthersRequests(c), &all)));
@@ -361,6 +369,7 @@ fn cause(closed: Option<Score>, open: Option<Score>) -> Option<Score> {
     };
     // What comes later and is as steady is nearer to the cause.
     let as_steady = open.cost <= closed.cost + MARGIN;
+    // A stage in between is answered after the round before, and as steadily: it is what the next request waits for.
     let nearer = open.kind != Kind::Timer && open.median < closed.median && as_steady;
     // A part of the answers comes nearly as long after every round, so that what a timer sends seems to follow it: after a wait that is most of the
     // period.
@@ -460,6 +469,7 @@ fn score(kind: Kind, n: usize, of: &[usize], classes: &[Class], streams: &Stream
     if kind == Kind::Timer && classes[n].is_company() {
         // Rounds that are not full are not in this list. Of a connection alone all are.
         let period = median(&known);
+        // A poll that was missed or sent to some servers only leaves a gap of two periods, which is as regular as one.
         let ticks = known.iter_mut().chain(delays.iter_mut().flatten());
         ticks.for_each(|time| *time = one_tick(*time, period));
     }
@@ -501,6 +511,7 @@ fn own(class: &Class, asks: &[Ask]) -> Score {
         }
         // The mean over all requests, each against the median of its own connection.
         total += cost(&known, class.resolution) * known.len() as f64;
+        // Weighed as the requests are, so that both costs are means over the same number.
         by_chance_total += cost(&chance, class.resolution) * known.len() as f64;
         count += known.len();
         medians.push(median(&known));

@@ -26,6 +26,7 @@ fn requests(class: &Class, asks: &[Ask]) -> Option<(Vec<Request>, Vec<u32>)> {
     }
     let at = |n: u32| asks[n as usize].at;
     let starts: Vec<u64> = (0..class.bursts.len()).map(|i| class.start(i, asks)).collect();
+    // None where an answer is not in the capture: then it is not known when the round was over.
     let end = |request: &Request| request.iter().try_fold(0, |end, &n| Some(end.max(asks[n as usize].answered?)));
     let mut requests: Vec<Request> = class.bursts.iter().map(|burst| burst.asks.clone()).collect();
     let ends: Vec<Option<u64>> = requests.iter().map(end).collect();
@@ -42,16 +43,19 @@ fn requests(class: &Class, asks: &[Ask]) -> Option<(Vec<Request>, Vec<u32>)> {
     }
     let until = starts[1..].iter().zip(&requests);
     let pauses: Vec<u64> = until.filter_map(|(next, request)| Some(next.saturating_sub(end(request)?))).collect();
+    // Nine of ten pauses of the user are longer; what comes later than that may begin a request of his.
     let goes_on = quantile(&pauses, RARELY);
     let waited: Vec<u64> = waits.iter().map(|&(wait, ..)| wait).collect();
     let nearly_all = quantile(&waited, 1.0 - IN_THE_VALLEY);
     let soon = |waits: &[u64]| waits.iter().filter(|&&wait| wait <= nearly_all).count();
     let moments = starts.windows(2).enumerate().map(|(n, pair)| (n, by_chance(n, pair[0], pair[1])));
+    // Calls of a service of its own leave as soon after the end of a round as such moments do.
     let by_chance: Vec<u64> = moments.filter_map(|(n, at)| Some(at.saturating_sub(ends[n]?))).collect();
     let excess = Excess::of(soon(&waited), waited.len(), soon(&by_chance), by_chance.len());
     if nearly_all >= goes_on || excess.share < FOLLOWS || excess.deviations < BEYOND_CHANCE {
         return None;
     }
+    // Of the rest a few waited for as long as the user does, as a retry with a long backoff: of which request is open.
     for &(_, of, n) in waits.iter().filter(|&&(wait, ..)| wait >= goes_on) {
         requests[of].retain(|&other| other != n);
         over.push(n);

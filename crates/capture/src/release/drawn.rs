@@ -22,8 +22,10 @@ struct Followed {
 pub(super) fn link(events: &[Event], group: &[u32], root: &mut [u32]) -> bool {
     let mut lanes = vec![0_u32; group.len()];
     group.iter().for_each(|&of| lanes[of as usize] += 1);
+    // Only what no sign has joined yet: a group of one lane.
     let single = |of: u32| lanes[of as usize] == 1;
     let seen = followed(events, group, &single, None);
+    // On a busy host something was answered lately at nearly any moment: that much says nothing.
     let chance = followed(events, group, &single, Some(&moments(&seen.starts)));
     let counted = |starts: &[(u64, u32)]| {
         let mut count = vec![0_usize; group.len()];
@@ -32,6 +34,8 @@ pub(super) fn link(events: &[Event], group: &[u32], root: &mut [u32]) -> bool {
     };
     let (starts, tried) = (counted(&seen.starts), counted(&chance.starts));
     let mut changed = false;
+    // Keys that are hashed to shards, as those of memcached and Redis Cluster, are asked one after another, each of
+    // another server. Taken pair by pair each of twelve shards is followed by any other one time in twelve.
     for (&me, &times) in &seen.times {
         let by_chance = chance.times.get(&me).copied().unwrap_or(0);
         let excess = Excess::of(times, starts[me as usize], by_chance, tried[me as usize]);
@@ -54,6 +58,7 @@ fn followed(events: &[Event], group: &[u32], single: &dyn Fn(u32) -> bool, momen
     let mut last_own: Vec<Option<u64>> = vec![None; group.len()];
     let mut last: Option<(u64, u32)> = None;
     let mut look = |at: u64, me: u32, last_own: &[Option<u64>], last: Option<(u64, u32)>| {
+        // A row of calls on one connection goes on with itself, whoever was answered beside it.
         if last_own[me as usize].is_some_and(|before| at - before <= SHORTLY) {
             return;
         }
@@ -77,6 +82,7 @@ fn followed(events: &[Event], group: &[u32], single: &dyn Fn(u32) -> bool, momen
             None => {}
         }
         last_own[mine as usize] = Some(event.at);
+        // Answers alone: of two requests that leave together neither released the other.
         if !event.asked {
             last = Some((event.at, mine));
         }

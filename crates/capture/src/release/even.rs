@@ -92,6 +92,7 @@ fn lag(first: &Asked, second: &Asked) -> Option<i64> {
         median(&(from..to).filter_map(pair).collect::<Vec<u64>>())
     };
     let (most, all) = (LEAST_ROUNDS as i64, second.len());
+    // The capture begins inside a request: some servers have been asked for it, and are a message behind.
     let lag = (-most..=most).min_by_key(|&lag| (apart(0, all, lag), lag.abs()))?;
     let further = apart(0, all, lag - 2).min(apart(0, all, lag + 2));
     if VALLEY * apart(0, all, lag) as f64 > further as f64 {

@@ -238,6 +238,7 @@ fn by_draw(often: &BTreeMap<u32, usize>) -> bool {
     let mean = often.values().sum::<usize>() as f64 / n;
     // Sum of (observed - expected)^2 / expected.
     let statistic: f64 = often.values().map(|&count| (count as f64 - mean).powi(2) / mean).sum();
+    // Eight servers: 8 + 3 x 4 = 20 at most.
     statistic <= n + BY_CHANCE * (2.0 * n).sqrt()
 }
 
@@ -328,9 +329,12 @@ fn lanes(talks: &[Talk], lasts: impl Fn(u32) -> bool + Copy) -> Vec<u32> {
         .collect();
     short.sort_unstable();
     let mut lane: Vec<u32> = (0..talks.len() as u32).collect();
+    // Where every request opens its own connection, none of them has a second request that would show whom it follows.
     for of_server in short.chunk_by(|a, b| a.0 == b.0) {
         of_server.iter().for_each(|&(_, c)| lane[c as usize] = of_server[0].1);
     }
+    // nginx closes a connection after keepalive_requests (1000), Apache after MaxKeepAliveRequests (100): the next one
+    // to that server goes on in its place.
     for row in one_after_another(talks, lasts).iter().filter(|row| row.len() >= LEAST_ROUNDS) {
         let first = row.iter().copied().min().unwrap_or(0);
         row.iter().for_each(|&c| lane[c as usize] = first);
@@ -426,6 +430,7 @@ pub(super) fn moments(starts: &[(u64, u32)]) -> Vec<(u64, u32)> {
     of_group.sort_unstable_by_key(|&(at, group)| (group, at));
     let mut moments: Vec<(u64, u32)> = Vec::with_capacity(of_group.len());
     for mine in of_group.chunk_by(|a, b| a.1 == b.1) {
+        // A dozen requests are tried at 17 moments of each gap between them.
         let each = MOMENTS.div_ceil(mine.len());
         let between = mine.windows(2).enumerate();
         let several = between.flat_map(|(n, pair)| (0..each).map(move |k| (n * each + k, pair)));

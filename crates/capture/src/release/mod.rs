@@ -193,6 +193,7 @@ impl Told {
             // That the calls of one chain are a user's requests is told by his pauses alone.
             false => told >= requests::STEADY && cut.valley && !cut.concurrent,
         };
+        // Polls and transfers in parts: on each connection the next call follows its own answer, whatever others do.
         if !alike && group.goes_on_by_itself(asks) {
             return Told::EachByItself;
         }
@@ -258,6 +259,7 @@ impl Book<'_> {
         let together = class.inside.is_some() || class.is_company() && !choice.alone();
         let mut reasons: BTreeMap<Reason, Vec<u64>> = BTreeMap::new();
         let mut gates = BTreeMap::new();
+        // A timer that once sent while an answer was missing does not wait for answers.
         let regardless = class.bursts.iter().flat_map(|b| &b.asks).any(|&ask| self.asks[ask as usize].overlapped);
         for (i, burst) in class.bursts.iter().enumerate() {
             if together {
@@ -356,6 +358,8 @@ impl Book<'_> {
             }
             several => {
                 let next = self.found.rounds.len() as u32;
+                // What waits for the same answers shares one gate: else a stage of a thousand messages would repeat each
+                // answer a thousand times.
                 let round = *gates.entry(several.to_vec()).or_insert(next);
                 if round == next {
                     let answers = several.iter().map(|&ask| place(ask)).collect();
@@ -373,6 +377,7 @@ impl Book<'_> {
     }
 
     fn after(&mut self, cause: &candidates::Cause, sent: u64) -> Release {
+        // To when it left, not to when it was decided: the handshake of a new connection is part of the delay.
         let delay_ns = sent.saturating_sub(cause.at);
         match cause.what {
             candidates::What::Round { class, burst, need } => {
@@ -405,6 +410,7 @@ impl Book<'_> {
         let mut sorted = (requests.clone(), answers.clone());
         sorted.0.sort_unstable();
         sorted.1.sort_unstable();
+        // Answers to these very requests are not written down twice.
         let answers = if sorted.0 == sorted.1 { Vec::new() } else { answers };
         self.found.rounds.push(Round {
             company: class as u32,

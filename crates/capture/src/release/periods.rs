@@ -92,6 +92,7 @@ impl Periods {
     pub fn are_stages(&self, joined: &[Request], valley: u64) -> bool {
         let short = || self.0.iter().skip(1).filter(|period| period.pause <= valley);
         let again = short().filter(|period| period.again && period.asks.len() > 1).count();
+        // Other servers mostly than in the period before: stages, as of authentication, search and rendering.
         if 2 * again <= short().count() {
             return true;
         }

@@ -22,6 +22,7 @@ fn pools_by(groups: Vec<Group>, asks: &[Ask], messages_of_whole: impl Fn(&Group)
     // Which connection a request takes is an accident, so one that is asked by a clock of its own is of no pool: a check, a poll, a transfer.
     let clocked: Vec<bool> = groups.iter().map(|group| is_clocked(group, asks)).collect();
     let mut order: Vec<usize> = (0..groups.len()).filter(|&n| !clocked[n]).collect();
+    // The largest first: it has most of the pool's messages, and the others are what it lacks.
     order.sort_by_key(|&n| (std::cmp::Reverse(groups[n].asks.len()), n));
     let mut into: Vec<usize> = (0..groups.len()).collect();
     let mut joined: Vec<Option<Group>> = vec![None; groups.len()];
@@ -90,6 +91,7 @@ pub(super) fn keeps_time(mine: &[u32], asks: &[Ask]) -> bool {
         let chance: Vec<u64> = chance.collect();
         known.len() >= LEAST_ROUNDS && cost(&chance, RESOLUTION) - cost(&known, RESOLUTION) >= GAIN
     };
+    // Health checks (HAProxy: each 2 s), heartbeats, scrapes. In a pool's requests they would be messages too many.
     let by_a_clock: usize = of_server.values().filter(|times| steady(times)).map(Vec::len).sum();
     by_a_clock as f64 >= OVERFLOW * mine.len() as f64
 }

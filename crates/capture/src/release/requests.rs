@@ -80,6 +80,7 @@ fn by_pauses(periods: &Periods, asks: &[Ask]) -> (Vec<Request>, bool) {
     let mut best = (steadiness(&apart), apart);
     let mut told = false;
     if let Some(valley) = valley(&periods.pauses()) {
+        // Stages that turn in 0.1 ms and users who pause for 5 ms: a request goes on over all pauses up to the valley.
         let joined = periods.cut(|next| next.pause <= valley);
         if periods.are_stages(&joined, valley) {
             best = (steadiness(&joined), joined);
@@ -93,6 +94,7 @@ fn by_pauses(periods: &Periods, asks: &[Ask]) -> (Vec<Request>, bool) {
         best = (steady, more);
     }
     // Or a request comes in several messages on each connection, and for a moment all are answered.
+    // A cursor that is read page by page, a transaction of several statements: the server is the same each time.
     let more = joined(&best.1, asks, |next, _| asks[next[0] as usize].goes_on());
     let steady = steadiness(&more);
     if more.len() < best.1.len() && 2 * more.len() > best.1.len() && steady > best.0 {
@@ -110,6 +112,8 @@ fn by_pauses(periods: &Periods, asks: &[Ask]) -> (Vec<Request>, bool) {
 fn side_by_side(told: f64, mine: &[u32], asks: &[Ask]) -> Option<Cut> {
     let (mut cut, mut best) = (None, told + STEADIER);
     for again in [false, true] {
+        // First as a fan-out, which asks each server once; then as Elasticsearch's query then fetch, whose second stage
+        // asks some of the shards again.
         let (beside, late) = hedged(beside(mine, asks, again), asks);
         let steady = steadiness(&beside);
         if steady > best && !like::begin_together(&beside, asks) {
@@ -157,6 +161,8 @@ fn hedged(requests: Vec<Request>, asks: &[Ask]) -> (Vec<Request>, Vec<u32>) {
         |request: &Request, at: u64| request.iter().any(|&n| asks[n as usize].answered.is_none_or(|a| a > at + SEEN));
     for request in requests {
         let at = asks[request[0] as usize].at;
+        // Hedged requests (Dean and Barroso, "The Tail at Scale", 2013) go to another server when an answer is late. As
+        // requests of their own they would be many, of one message each and fast.
         let whole = |before: &&mut Request| before.len() >= usual && missing(before, at);
         match all.iter_mut().rev().take(BESIDE).find(whole) {
             Some(before) if FEW * request.len() <= usual => {
@@ -182,6 +188,7 @@ pub(super) fn steadiness(requests: &[Request]) -> f64 {
     let mut sizes: Vec<usize> = inner.iter().map(Vec::len).collect();
     sizes.sort_unstable();
     // One that swallowed most of the others is not steady, and one message alone shows nothing.
+    // Plus two: the first and the last were left out.
     let often = sizes.chunk_by(|a, b| a == b).filter(|same| same[0] > 1 && same.len() + 2 >= LEAST_ROUNDS);
     let of_one_size = often.map(|same| same.len() * same[0]).max().unwrap_or(0);
     let all: usize = sizes.iter().sum();
@@ -193,6 +200,7 @@ pub(super) fn steadiness(requests: &[Request]) -> f64 {
 pub(super) fn odd(requests: &[Request]) -> usize {
     let mut sizes: Vec<usize> = requests.iter().map(Vec::len).collect();
     sizes.sort_unstable();
+    // Of most messages, not of most requests: polls of one message each may be the more.
     let usual = sizes.chunk_by(|a, b| a == b).max_by_key(|same| same.len() * same[0]);
     sizes.len() - usual.map_or(0, <[usize]>::len)
 }
@@ -232,12 +240,14 @@ fn joined(requests: &[Request], asks: &[Ask], joins: impl Fn(&[u32], &[u32]) -> 
 
 /// The longest of the short pauses, if pauses are of two kinds.
 pub(super) fn valley(pauses: &[u64]) -> Option<u64> {
+    // At least a microsecond, or the error of the clock would make a valley between 1 and 10 ns.
     let mut sorted: Vec<u64> = pauses.iter().map(|&pause| pause.max(1_000)).collect();
     sorted.sort_unstable();
     let n = sorted.len();
     let least = ((n as f64 * KIND).ceil() as usize).max(LEAST_ROUNDS - 1);
     let inside = (n as f64 * IN_THE_VALLEY) as usize;
     let mut best: Option<(f64, usize)> = None;
+    // Of 100 pauses each kind has 10 or more, and 4 may lie between: from the 10th to the 86th shortest.
     for from in least.saturating_sub(1)..(n + 1).saturating_sub(least + inside + 1) {
         let width = sorted[from + inside + 1] as f64 / sorted[from] as f64;
         if width >= VALLEY && best.is_none_or(|(widest, _)| width > widest) {
@@ -270,6 +280,7 @@ fn beside(mine: &[u32], asks: &[Ask], again: bool) -> Vec<Request> {
     for &n in mine {
         let ask = &asks[n as usize];
         open.retain(|request| {
+            // Answers that are missing lie ahead: it stays open until they have come, and for a loop's time after that.
             let last = request.answers.iter().max().copied().unwrap_or(0).max(request.last_ask);
             last + TOGETHER >= ask.at
         });
@@ -296,6 +307,7 @@ fn beside(mine: &[u32], asks: &[Ask], again: bool) -> Vec<Request> {
             |(_, place)| place,
         );
         let request = &mut open[place];
+        // The next stage begins: it asks each of them once more.
         if request.servers.contains(&ask.server) {
             request.servers.clear();
         }
@@ -344,6 +356,8 @@ const LOOK_BACK: usize = 64;
 pub(super) fn inside(requests: &[Request], asks: &[Ask]) -> Inside {
     let mut most: Vec<usize> = requests.iter().map(|r| missing(r, asks).max().unwrap_or(0)).collect();
     let middle = most.len() / 2;
+    // A pool of threads, asyncio.Semaphore and errgroup.SetLimit keep so many calls in flight. A request that was held
+    // up had fewer, and one whose answer the tap saw late had more: the middle one counts.
     let width = *most.select_nth_unstable(middle).1;
     let beyond = || requests.iter().flat_map(|r| missing(r, asks).skip(width));
     let (all, full) = (beyond().count(), beyond().filter(|&missing| missing == width).count());
@@ -409,6 +423,7 @@ pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside, late: &[u32])
         first = first.min(place);
         let need = match inside {
             Inside::Semaphore(width) if come < of.len() || width > 1 => {
+                // Two at a time: the third message waits for one answer, the fourth for two.
                 (place + 1).saturating_sub(width + base).clamp(1, come.max(1))
             }
             _ => come,
@@ -433,6 +448,7 @@ pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside, late: &[u32])
 /// The request before each one: of the same user. Where requests run beside each other, nothing says whose is whose: the user that had been idle longest.
 pub(super) fn before(cut: &Cut, asks: &[Ask]) -> Vec<Option<usize>> {
     if !cut.concurrent {
+        // One user, who does one thing after another.
         return (0..cut.requests.len()).map(|n| n.checked_sub(1)).collect();
     }
     let end = |request: &Request| {

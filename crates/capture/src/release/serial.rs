@@ -15,6 +15,8 @@ pub(super) fn requests(mine: &[u32], asks: &[Ask], one_chain: bool) -> Option<Ve
     // On one connection whose client waits for each answer nothing else can be.
     let several = mine.iter().any(|&n| asks[n as usize].conn != asks[mine[0] as usize].conn);
     let alone = if one_chain { periods.rarely_beside() } else { periods.one_at_a_time() };
+    // An event loop (Node.js, asyncio) or a pool of threads has several requests going on: cut by pauses they would be
+    // one request of the size of all.
     if several && !alone {
         return None;
     }
@@ -22,7 +24,9 @@ pub(super) fn requests(mine: &[u32], asks: &[Ask], one_chain: bool) -> Option<Ve
     let short = pauses.iter().filter(|&&pause| pause <= TOGETHER).count();
     // A stage follows the answers before it at once; so does a user who never pauses, and then nothing tells them apart.
     let longest = match valley(&pauses) {
+        // A loop turns to the next call within 500 us; in one chain of calls the application may compute for longer.
         Some(longest) if longest <= TOGETHER || one_chain => longest,
+        // Hardly any pause is as short as a stage's: none has stages, and each time with answers missing is a request.
         _ if short as f64 <= RARELY * pauses.len() as f64 => 0,
         _ => return None,
     };
@@ -92,6 +96,7 @@ impl Periods {
         let share = self.busy as f64 / self.whole.max(1) as f64;
         // A binomial: of what began, by chance `share` would begin while answers are missing, with variance n p (1 - p).
         let (expected, beside) = (self.begun() * share, self.beside as f64);
+        // A hundred began while half of the time was busy: 50 by chance, give or take 5. Up to four are one user's.
         self.rarely_beside() && expected - beside >= BEYOND_CHANCE * (expected * (1.0 - share)).sqrt().max(0.5)
     }
 }

@@ -11,6 +11,7 @@ pub(super) fn cost(delays: &[u64], resolution: f64) -> f64 {
         return 0.0;
     }
     let median = median(delays);
+    // 20 us from the median cost 0.7, a timeout of 200 ms 9.2: as much as thirteen of the others.
     let each = delays.iter().map(|&d| (d.abs_diff(median) as f64 / resolution).ln_1p());
     each.sum::<f64>() / delays.len() as f64
 }
@@ -54,6 +55,7 @@ impl Excess {
         // A moment without any chance still had one.
         let expected = (at_moments as f64 + 0.5) / (moments as f64 + 1.0);
         let deviations = (share - expected) * all / (all * expected * (1.0 - expected)).max(0.25).sqrt();
+        // 40 of 100 where 10 of 99 moments had it: expected 0.105, a share of 0.33 and 9.6 standard deviations.
         Excess { share: (share - expected) / (1.0 - expected), deviations }
     }
 }

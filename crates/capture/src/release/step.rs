@@ -32,6 +32,7 @@ pub(super) fn joined(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
     let mut sizes: Vec<Option<usize>> = vec![None; groups.len()];
     let mut into: Vec<usize> = (0..groups.len()).collect();
     for parts in components(&found, groups.len()).iter().take(BESIDE) {
+        // Where its own requests have no size, one message each is taken: any size that both have together is larger.
         let mut alone = |n: usize| *sizes[n].get_or_insert_with(|| size(&groups[n], asks).unwrap_or(1));
         if larger(parts.iter().map(|&n| alone(n)).max(), &whole(&groups, parts), asks) {
             parts.iter().for_each(|&n| into[n] = parts[0]);
@@ -95,8 +96,10 @@ fn as_often(groups: &[Group], asks: &[Ask]) -> Vec<(usize, usize)> {
         of.into_iter().map(often).filter(|each| each.0 >= FEWEST).collect();
     all.sort_unstable();
     let mut pairs = Vec::new();
+    // In order of their counts: only neighbours can be asked as often.
     for next in all.windows(2) {
         let [(least, a, mine), (most, b, others)] = next else { continue };
+        // Two groups to the same servers are users of one pool or of their own, which `pools` tells.
         let apart = !mine.iter().any(|server| others.binary_search(server).is_ok());
         // As often, but for the share that requests of one size may differ by.
         let equal = (most - least) as f64 <= (AS_ONE * *most as f64).max(1.0);
@@ -117,6 +120,7 @@ fn together(groups: &[Group], asks: &[Ask]) -> Vec<(usize, usize)> {
     // The other groups that ask within that time of a moment, before and after it.
     let near = |at: u64, me: u32, place: usize| {
         let of = |n: usize| Some(group[n]).filter(|&of| of != me && of != u32::MAX);
+        // A loop over thousands of servers has thousands of neighbours; the nearest tell enough.
         let before = (0..place).rev().take(NEIGHBOURS).take_while(|&n| at - asks[n].at <= TOGETHER);
         let after = (place..asks.len()).take(NEIGHBOURS).take_while(|&n| asks[n].at - at <= TOGETHER);
         let mut others: Vec<u32> = before.chain(after).filter_map(of).collect();
@@ -142,6 +146,7 @@ fn together(groups: &[Group], asks: &[Ask]) -> Vec<(usize, usize)> {
     for (pair, times) in counted(seen) {
         let all = groups[pair.0 as usize].asks.len();
         let met = chance.binary_search_by_key(&pair, |c| c.0).map_or(0, |place| chance[place].1 as usize);
+        // As many moments as gaps between its messages: one less than messages.
         let excess = Excess::of(times as usize, all, met, all - 1);
         if excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE {
             let (a, b) = (pair.0 as usize, pair.1 as usize);

@@ -317,6 +317,7 @@ impl Bbr {
         let phases = CYCLE.len() - 1;
         // `bbr_reset_probe_bw_mode` draws the phase before, `bbr_advance_cycle_phase` goes on from it.
         let back = ((conn.uniform * phases as f64) as usize).min(phases - 1);
+        // 0 to 6 back from phase 0: never phase 1, which drains.
         self.phase = (CYCLE.len() - back) % CYCLE.len();
         self.phase_us = self.delivered_us;
     }
@@ -390,6 +391,7 @@ impl Bbr {
             return self.quantum;
         }
         let bytes = (self.pacing / BURSTS_PER_SECOND).min(BURST_BYTES);
+        // 1 Gbps sends 122 KB in that time, so that the bound counts: 45 segments of 1448 bytes.
         let least = if self.pacing < SINGLE_SEGMENT_BYTES { 1 } else { 2 };
         (bytes / self.mss).clamp(least, BURST_SEGMENTS)
     }
@@ -416,6 +418,7 @@ impl Bbr {
     }
 
     fn set_first_pacing(&mut self, rtt_us: u64) {
+        // `bbr_init_pacing_rate_from_rtt`: 10 packets of 1448 bytes in 1 ms at 739/256 and 99 % are 41 MB/s.
         self.pacing = bytes_per_second(rate_of(self.cwnd, rtt_us), self.mss, HIGH_GAIN);
     }
 
@@ -454,6 +457,7 @@ impl Bbr {
     fn approach_target(&mut self, acked: u64) {
         let rate = self.rate();
         let extra = self.aggregation.as_ref().filter(|_| self.full).map_or(0, |a| a.extra(rate));
+        // A product of 18.72 at gain 2 is 38; 3 bursts of one packet and an even number: 42, and 44 in the first phase.
         let target = self.budget(self.product(rate, self.cwnd_gain) + extra);
         // With a full pipe the window is cut to its target; before, it grows by what is acknowledged.
         if self.full {

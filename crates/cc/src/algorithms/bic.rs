@@ -102,6 +102,7 @@ impl Bic {
             return cwnd;
         }
         // Close to the last maximum: smooth_part round trips for the last BICTCP_B packets.
+        // 100 packets below 200: distance 25 is above Smax = 16, so cnt = 6; at 198 distance 0, so cnt = 990.
         let smooth = cwnd * self.smooth_part / SEARCH;
         let mut cnt = if cwnd < self.last_max {
             // Below the last maximum: binary search, a quarter of the distance per round trip, at most Smax and at least smoothly.

@@ -115,6 +115,7 @@ impl Cubic {
     /// Stops the curve's clock while nothing is outstanding (RFC 9438 section 5.8).
     fn skip_idle_time(&mut self, conn: &Conn, ack: &Ack) {
         if let (Some(since), Some(rtt)) = (self.idle_since, ack.rtt) {
+            // What left first after the silence is acknowledged a round trip later.
             let sent = Time::from_ps(conn.now.ps().saturating_sub(rtt.ps()));
             if sent > since {
                 self.curve.shift(sent.since(since), conn.now);
@@ -276,6 +277,7 @@ impl Rfc {
             self.w_max = cwnd;
             0.0
         } else {
+            // From 70 to 100: K = cbrt(30/0.4) = 4.22 s.
             ((self.w_max - cwnd) / self.constants.c).cbrt()
         };
         Epoch { start: now, cwnd, k, w_est: cwnd }
@@ -290,6 +292,7 @@ impl Rfc {
         let Constants { c, beta, friendly, .. } = self.constants;
         let t = conn.now.since(epoch.start).as_secs();
         // Section 4.3: α makes the average window that of Reno with 1 and 1/2; it is Reno's own 1 beyond the last maximum.
+        // beta 0.7: 3 x 0.3/1.7 = 0.53 packets per window.
         let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
         // Section 4.3: W_est += alpha segments_acked / cwnd.
         epoch.w_est += alpha * acked / *cwnd;

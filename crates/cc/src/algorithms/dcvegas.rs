@@ -135,6 +135,7 @@ impl DcVegas {
         if delta < self.alpha {
             self.succ += 1.0;
             // Equation 6: (beta - Delta) succ in all, at most the window, spread over the next round trip.
+            // 20 packets, 204 us where 200 are the least: Delta = 0.39, and succ = 1 adds 1.61 in the next round trip.
             self.incr = ((self.beta - delta) * self.succ).min(cwnd) / cwnd;
             return;
         }
@@ -148,6 +149,7 @@ impl DcVegas {
             self.window.cwnd = (cwnd - 1.0).max(MIN_CWND);
         } else {
             // Equation 7: what is queued beyond the middle goes at once.
+            // 240 us there: Delta = 3.33, and 20 - (3.33 - 1.5) = 18.17 packets are left.
             self.window.cwnd = (cwnd - (delta - middle)).max(MIN_CWND);
         }
     }

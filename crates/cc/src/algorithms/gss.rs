@@ -108,6 +108,7 @@ impl SlowStart for Gss {
         }
         if ack.ack_seq >= mark {
             // Algorithm 1 with equations 7 and 8: cwnd + cwnd^(1 - alpha), alpha = (RTT - RTTmin)/(RTTmax - RTTmin).
+            // 160 us between 100 and 340: alpha = 0.25, and 16 packets grow by 16^0.75 = 8.
             let step = increment(window.cwnd.max(1.0), self.alpha());
             if grow && !self.spread {
                 window.cwnd = (window.cwnd + step).min(window.ssthresh);
@@ -122,6 +123,7 @@ impl SlowStart for Gss {
     fn reset(&mut self, _conn: &Conn) {
         self.mark = None;
         self.sum = (0.0, 0);
+        // A timeout goes on from one packet, where 1 + 1^(1 - alpha) = 2 whatever alpha is.
         self.per_segment = 1.0;
     }
 

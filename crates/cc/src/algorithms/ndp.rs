@@ -42,6 +42,7 @@ fn build(setup: &Setup, args: &Args, _none: Box<dyn SlowStart>) -> Result<Box<dy
         0.0 => setup.path.map_or(UNKNOWN_PATH, |path| {
             // Section 3.2: what fills the path, rate x round trip in packets, and what a switch's queue holds.
             let wire = setup.wire.get().max(1) as f64 * 8.0;
+            // 10 Gbps, 12 us and 1500 bytes: 10 packets fill the path, and 8 the queue.
             (path.rate.bps() as f64 * path.base_rtt.as_secs() / wire).ceil() + SWITCH_QUEUE
         }),
         set => set.max(1.0),
@@ -59,6 +60,7 @@ impl CongestionControl for FirstWindow {
     fn needs(&self) -> Needs {
         Needs { endpoint: Some("ndp"), ..Needs::default() }
     }
+    // The receiver asks for each further packet (PULL) at the rate of its link: no event here changes the window.
     fn on_ack(&mut self, _conn: &Conn, _ack: &Ack) {}
     fn on_congestion(&mut self, _conn: &Conn, _cause: Cause) {}
     fn on_restart(&mut self, _conn: &Conn, _idle: Duration, _to: Window) {}

@@ -120,6 +120,7 @@ impl RenoCore {
     pub fn on_congestion(&mut self, conn: &Conn, cause: Cause) {
         // RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2 SMSS).
         let half = conn.loss_basis / 2.0;
+        // `tcp_reno_ssthresh`: max(snd_cwnd >> 1, 2).
         let half = if self.whole_packets { half.floor() } else { half }.max(2.0);
         match cause {
             Cause::Loss | Cause::Ecn => {
@@ -158,6 +159,7 @@ impl RenoCore {
 
     /// Takes the last reduction back.
     pub fn on_undo(&mut self) {
+        // `tcp_undo_cwnd_reduction`: max(snd_cwnd, prior_cwnd), and of ssthresh the larger, too.
         self.prior.restore(&mut self.window);
     }
 

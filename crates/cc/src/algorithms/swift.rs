@@ -118,6 +118,7 @@ impl Swift {
     /// Target delay in seconds (section 3.5): more for smaller windows, since many flows queue more by chance.
     fn target(&self) -> f64 {
         // base + max(0, min(alpha / sqrt(cwnd) + beta, fs_range)).
+        // Base 25 us: alpha = 125/(1/sqrt(0.1) - 0.1) = 40.8 us, and a window of 4 has 16.3 us more than one of 100.
         let scaling = self.alpha / self.window.cwnd.sqrt() + self.beta_fs;
         self.base_target + scaling.clamp(0.0, self.range)
     }
@@ -134,6 +135,7 @@ impl Swift {
             Cause::Loss | Cause::Ecn => self.timeouts = 0,
         }
         if self.can_decrease(conn.now) {
+            // At most once per round trip, as the delay's own cuts: can_decrease of Algorithm 1.
             // Algorithm 1: a loss cuts by max_mdf.
             self.cut(conn, 1.0 - self.max_mdf);
         }
@@ -170,6 +172,7 @@ impl CongestionControl for Swift {
             } else if ack.may_grow {
                 // Algorithm 1 lines 5 to 9.
                 let acked = f64::from(ack.acked_segments);
+                // cwnd + ai num_acked / cwnd from 1 packet on, and + ai num_acked below.
                 self.window.cwnd += self.ai * acked / self.window.cwnd.max(1.0);
                 self.window.ssthresh = self.window.cwnd;
             }

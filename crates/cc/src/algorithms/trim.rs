@@ -73,6 +73,7 @@ fn without_a_queue(cc: &str, paths: &[PathKnowledge], wire: Bytes, args: &Args) 
             if upper { interval.upper } else { interval.lower_choice() }
         });
         let queue = model::queue_at(c, d, k);
+        // Equation 25, (B + CD)/(2C), is below D where B < CD.
         starved += usize::from(k < d);
         if queue < LEAST_QUEUE {
             short += 1;
@@ -260,6 +261,8 @@ impl Trim {
     /// K for the present minimum round trip (Algorithm 2 line 5).
     fn update_k(&mut self) {
         let Bottleneck { c, b } = self.path;
+        // Equation 22: max((sqrt(2CD) - 1)^2/C, D); equation 25: (B + CD)/(2C). 1 Gbps of 1500 bytes, D = 200 us and
+        // B = 100: from 273 us, which leaves 6 packets in the queue, to 700 us, which leaves 42.
         self.k = match self.k_choice {
             KChoice::Fixed(k) => k,
             _ if self.min_rtt.is_infinite() => f64::INFINITY,
@@ -342,12 +345,14 @@ impl Trim {
         let Some(probing) = self.probing.take() else { return };
         // Equation 1: the window comes back by how little the probes queued; a late one leaves the least.
         let probe_rtt = probing.rtt_sum / probing.acked as f64;
+        // 30 saved, 225 us at least, probes of 246 us on average: 30 (1 - 21/225) = 27.2.
         let cwnd =
             if on_time { model::resumed_window(probing.saved_cwnd, probe_rtt, self.min_rtt) } else { MIN_CWND };
         self.set_cwnd(conn, cwnd);
         self.hold = Time::ZERO;
         if probe_rtt.is_finite() && self.path.c.is_finite() {
             // Equations 30 to 33: the rest of the train waits a random part of what N probers' windows take.
+            // With those numbers and 83,333 packets/s: N = 10.25 probe, and the wait is 3.0 ms at most.
             let n = model::concurrent_probers(self.path.c, probe_rtt);
             self.wait(conn, model::as_upper(self.path.c, n, self.core.window.cwnd));
         }
@@ -362,6 +367,7 @@ impl Trim {
                 let due = self.cut_per_ack || self.cut_mark.is_none_or(|mark| ack.ack_seq > mark);
                 if due && conn.state != State::Recovery {
                     // Equations 2 and 3: cwnd (1 - ep / 2), with ep = (RTT - K) / RTT.
+                    // 400 us at K = 300 us: ep = 0.25, and 20 packets become 17.5.
                     self.set_cwnd(conn, self.core.window.cwnd * (1.0 - model::excess(rtt, self.k) / 2.0));
                     self.cut_mark = Some(conn.snd_nxt);
                 }
@@ -379,6 +385,7 @@ impl Trim {
 
     /// Seconds since this connection last sent or was let go on (Algorithm 1's ti).
     fn gap(&self, conn: &Conn, since_last: Option<Duration>) -> Option<f64> {
+        // The end of an AS wait counts as a transmission: else the wait would be a gap above smooth_RTT, and a new train.
         let since_resumed = self.resumed.map_or(Duration::MAX, |t| conn.now.since(t));
         since_last.map(|d| d.min(since_resumed).as_secs())
     }

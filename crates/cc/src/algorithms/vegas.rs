@@ -128,6 +128,7 @@ impl Vegas {
             }
             // Delta = (expected - actual) baseRTT, the packets queued; what was sent in this round trip is the actual rate.
             let queued = window - sent * self.base_rtt / rtt;
+            // int((expected - actual) v_baseRTT_ + 0.5): 20 packets, 200 us at least and 250 now are 4 in the queue.
             self.delta = if self.thresholds.integer { (queued + 0.5).trunc() } else { queued };
         }
         let Thresholds { alpha, beta, gamma, .. } = self.thresholds;

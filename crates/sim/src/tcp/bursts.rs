@@ -105,6 +105,7 @@ impl Sender {
         } else {
             f64::from(self.board.pipe())
         };
+        // `tcp_cwnd_test`: min(cwnd - in_flight, max(cwnd >> 1, 1)), so that two bursts at least are under way.
         quota(self.window_in_force(), in_flight)
     }
 
@@ -115,6 +116,7 @@ impl Sender {
         }
         self.restart_after_idle(net.now);
         let least = u32::from(asks == Asks::ToProbe);
+        // `tcp_write_xmit`, push_one = 2: "Force out a loss probe pkt", though the window be full.
         let room = self.burst_quota().max(least).min(most);
         let Some(len) = self.burst_of(room, most, asks, waits, net.now) else { return 0 };
         self.cut_buffer(len);
@@ -151,6 +153,7 @@ impl Sender {
         if room == 0 || first == 0 || open < first.min(whole) {
             return None;
         }
+        // A single segment asks Nagle (`tcp_nagle_test`), a longer burst whether to wait (`tcp_tso_should_defer`).
         if first <= whole {
             let held = asks == Asks::ForAll && is_last && self.nagle_holds(first as u32, mss);
             return (!held).then_some(first);
@@ -180,6 +183,7 @@ impl Sender {
         let mss = u64::from(self.config.stack.mss);
         let window = self.window_in_force().max(0.0) as u64;
         let in_flight = self.in_flight().max(0.0) as u64;
+        // tp->snd_wnd; before an ACK has told it, what is left of the first window.
         let told = if self.told_window > 0 { u64::from(self.told_window) } else { self.edge - self.una };
         Chance {
             now,
@@ -228,6 +232,7 @@ impl Sender {
         if !self.window_has_room(self.board.get(first).len) {
             return 0;
         }
+        // segs = snd_cwnd - packets_in_flight, and at most tcp_tso_segs.
         let room = (self.window_in_force() - self.in_flight()).max(1.0) as u32;
         // `tcp_xmit_retransmit_queue`: buffer by buffer, each as much as the window lets out.
         let count = self.board.lost_run(first, room.min(most));
@@ -263,6 +268,7 @@ impl Sender {
         if time.is_zero() || self.in_host.held(now) == 0 {
             return false;
         }
+        // limit = max(2 truesize, sk_pacing_rate >> sk_pacing_shift), twice that for what is sent again (factor 1).
         let share = self.payload_rate() * time.as_secs();
         let full = self.in_host.is_full_for(self.config.stack.mss, bytes, share, self.paced(), resends);
         // What is alone there goes at once.

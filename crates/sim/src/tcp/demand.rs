@@ -168,6 +168,7 @@ impl<'a> OnDemand<'a> {
         if senders.get_mut(flow).is_some() {
             return;
         }
+        // Both directions at once: data of the one carry ACKs of the other.
         for flow in [Some(flow), self.maker.reverse(flow)].into_iter().flatten() {
             let sender = self.maker.sender(flow).expect("the algorithm was built before, with the same setup");
             senders.push(flow, sender);
@@ -211,6 +212,7 @@ impl<'a> OnDemand<'a> {
     /// Neither end of the flow's connection, of either direction, will do anything unless a packet comes.
     fn is_over(&self, flow: u32, senders: &PerFlow<Sender>, receivers: &PerFlow<Receiver>) -> bool {
         let is_over = |flow: u32| {
+            // What is still to be written, opened or stopped is an event that will ask for these ends.
             let of = &self.maker.spec.flows[flow as usize];
             self.unwritten[flow as usize] == 0
                 && of.open.get().is_none()

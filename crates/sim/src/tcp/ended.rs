@@ -35,6 +35,7 @@ impl AllEnded {
     /// Notes what is left of a flow, instead of what was noted of it.
     pub fn add(&mut self, flow: u32, ended: &Ended) {
         let numbers = ended.numbers();
+        // Bit n: number n is not zero, and is written.
         let there = numbers.iter().enumerate().fold(0_u64, |all, (n, &number)| all | u64::from(number != 0) << n);
         self.places[flow as usize] = u32::try_from(self.bytes.len()).expect("at most 20 million flows of 190 bytes");
         for number in std::iter::once(there).chain(numbers.into_iter().filter(|&number| number != 0)) {
@@ -64,6 +65,7 @@ impl Ended {
             c.segments,
             c.bytes_sent,
             c.timeout_ps,
+            // u64::MAX, nothing was ever sent, becomes 0, and any time one more.
             c.first_send.wrapping_add(1),
             bits(c.max_cwnd),
             u64::from(c.retransmissions),
@@ -118,6 +120,7 @@ fn real(bits: u64) -> f64 {
 
 /// Seven bits in a byte, the least first; the eighth says that more follow.
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    // 300 is 0xac 0x02: 300 = 2 x 128 + 44.
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -127,6 +130,7 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
 
 fn take(bytes: &mut std::slice::Iter<'_, u8>) -> u64 {
     let mut number = 0;
+    // Ten bytes at most, as 64 bits are ten groups of seven.
     for (n, &byte) in (0..).zip(bytes) {
         number |= u64::from(byte & 0x7f) << (7 * n);
         if byte < 0x80 {

@@ -46,6 +46,7 @@ impl<'a> Tcp<'a> {
             mine(i) && (here.has(flow.src) || here.has(flow.dst))
         };
         let maker = Maker::new(spec, paths, &here_too)?;
+        // A policy counts the connections of its host: their ends have to be there before the run begins.
         if here.partition.is_none() && flows >= MANY_FLOWS && !spec.transports.iter().any(controls_receivers) {
             let (senders, receivers) = (PerFlow::new(flows, false), PerFlow::new(flows, false));
             return Ok(Tcp { senders, receivers, controls: Vec::new(), on_demand: Some(OnDemand::new(maker)) });
@@ -251,6 +252,7 @@ impl Endpoint for Tcp<'_> {
         if let Some(on_demand) = &mut self.on_demand {
             on_demand.written(flow);
         }
+        // Messages follow each other in one stream of bytes: this one ends so far behind what was written before.
         let end = self.senders[flow].write_position().saturating_add(bytes);
         let mut opening = false;
         if let Some(receiver) = self.receivers.get_mut(flow) {
@@ -268,6 +270,7 @@ impl Endpoint for Tcp<'_> {
         let mut uplink = Uplink { net: host.net, receivers: &mut self.receivers };
         self.senders[flow].write(id, bytes, deadline, opening, &mut uplink);
         self.after_sending(flow, host);
+        // No packet will come for a message without bytes: it is complete as it is written.
         if bytes == 0 {
             self.after_delivery(flow, host);
         }

@@ -48,6 +48,7 @@ fn forgo_ecn(config: &mut Arc<Config>) {
 
 /// The round trip as a time stamp of then tells it, where nothing else does (`tcp_rtt_tsopt_us`).
 pub(super) fn coarse_round_trip(now: u64, then: u64) -> Duration {
+    // `tcp_rtt_tsopt_us`: delta in ticks of a millisecond, at least min_delta = 1.
     Duration::from_ps((now / TICK_PS).saturating_sub(then / TICK_PS).max(1) * TICK_PS)
 }
 
@@ -131,6 +132,7 @@ impl Sender {
         }
         if self.syns_lost() > self.config.stack.free_syn_losses {
             // RFC 5681 section 3.1: the loss of a SYN or SYN/ACK leaves an initial window of one segment.
+            // `tcp_init_transfer` allows one: the first timeout is 1 s (RFC 6298), where RFC 5681 had 3 s in mind.
             let one = Window { cwnd: 1.0, ssthresh: self.control.ssthresh };
             self.notify_cc(net.now, |cc, conn| cc.on_restart(conn, Duration::ZERO, one));
         }
@@ -217,6 +219,7 @@ impl Receiver {
                 if self.config.stack.coarse_timestamps {
                     echo = asked;
                 }
+                // Karn: from here on a time stamp alone tells which of the answers an ACK is for.
                 Opening::Answered { at: None, asked }
             }
             Opening::Open => Opening::Open,

@@ -16,6 +16,7 @@ pub(super) const MOST_REORDERING: u32 = 300;
 impl Sender {
     /// Data were acknowledged: one segment closed the hole, duplicate ACKs told of the others before.
     pub(super) fn take_duplicates(&mut self, d: &Delivered) -> u32 {
+        // `tcp_remove_reno_sacks`: one ACK closed the hole, so sacked_out falls by acked - 1; then the check of order.
         if !self.board.take_assumed(d.acked_segments) {
             self.widen_reordering(d.acked_segments);
         }
@@ -33,6 +34,7 @@ impl Sender {
 
     /// More duplicate ACKs than segments that can have left: they came out of order (`tcp_check_reno_reordering`).
     fn widen_reordering(&mut self, acked: u32) {
+        // min(packets_out + acked, sysctl_tcp_max_reordering).
         let reordering = (self.board.outstanding() + acked).min(MOST_REORDERING);
         if let Some(linux) = &mut self.recovery.linux {
             linux.reordering = reordering;
@@ -54,6 +56,7 @@ impl Sender {
             State::Open | State::Disorder | State::Cwr => true,
             // The window of data is repaired, and nothing beyond it acknowledged: the state is held.
             State::Recovery => self.una < self.recovery.high,
+            // `tcp_process_loss`: once F-RTO has sent new data a duplicate ACK means that some of these arrived.
             State::Loss => self.una < self.recovery.high && self.nxt > self.recovery.high,
         }
     }
@@ -66,9 +69,11 @@ impl Sender {
             State::Open | State::Disorder | State::Cwr => {
                 let linux = self.recovery.linux.as_ref();
                 let enough = linux.map_or(self.config.stack.dup_thresh, |l| l.reordering);
+                // `tcp_fastretrans_alert`, every other state: tcp_reset_reno_sack at an ACK of new data.
                 if summary.advanced {
                     self.board.forget_assumed();
                 }
+                // `tcp_newreno_mark_lost`: as many duplicate ACKs as order was seen to break by, three at first.
                 if self.board.sacked() >= enough {
                     lost = self.board.lose_front();
                 }
@@ -84,6 +89,7 @@ impl Sender {
             }
             State::Recovery if self.una >= self.recovery.high => {
                 self.board.forget_assumed();
+                // `tcp_is_non_sack_preventing_reopen`: at una = high_seq late duplicates would begin another recovery.
                 if self.recovery.ends_at(self.una) {
                     self.end_repair();
                     self.notify_cc(net.now, |cc, conn| cc.on_recovered(conn, None));
@@ -92,6 +98,7 @@ impl Sender {
             }
             State::Recovery if summary.advanced => {
                 self.recovery.partial_acks += 1;
+                // A partial ACK: the segment at una is the next hole (RFC 6582 section 3.2 step 3).
                 lost = self.board.lose_front();
             }
             State::Recovery => {}

@@ -40,6 +40,7 @@ impl Prr {
         let delta = self.ssthresh - in_flight;
         let mut allowed = if delta < 0.0 {
             // RFC 6937 section 3: sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out.
+            // From 20 to 10, 4 delivered and 1 sent: ceil(40/20) - 1 = 1 more.
             (self.ssthresh * self.delivered / self.prior_cwnd).ceil() - self.out
         } else {
             // At or below ssthresh: as slow start where una advances without another loss (PRR-SSRB), else packet conservation (PRR-CRB).
@@ -73,6 +74,7 @@ impl Sender {
     pub(super) fn send_one_segment(&mut self) {
         let in_flight = self.in_flight();
         if let Some(linux) = &mut self.recovery.linux {
+            // tcp_cwnd_reduction(sk, 1, lost, 0): as if one segment had been delivered, and una had not moved.
             linux.prr.on_ack(in_flight, 1.0, false);
         }
     }
@@ -84,6 +86,7 @@ impl Sender {
         self.notify_cc(net.now, |cc, conn| cc.on_loss_in_cwr(conn, window));
         let ssthresh = self.control.ssthresh;
         if let Some(linux) = &mut self.recovery.linux {
+            // tcp_init_cwnd_reduction is not run again: prr_delivered and prr_out count from the echo on.
             linux.prr.ssthresh = ssthresh.min(linux.prr.ssthresh);
         }
     }

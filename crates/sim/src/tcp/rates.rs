@@ -53,6 +53,7 @@ impl RateSampler {
         }
         self.delivered += u64::from(d.segments);
         self.delivered_at = now;
+        // `tcp_rate_gen`: after(tp->delivered, tp->app_limited), "bubble is acked and gone".
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
@@ -62,6 +63,7 @@ impl RateSampler {
         // Linux's times are whole microseconds, and their differences, too.
         let sending = ticked(newest.sent_at) - ticked(rate.first_sent_at);
         let acking = ticked(now) - ticked(rate.delivered_at);
+        // max(snd_us, ack_us): ACKs that were held up and come together shorten the second, a burst the first.
         Some(RateSample {
             delivered: (self.delivered - rate.delivered) as u32,
             prior_delivered: rate.delivered,
@@ -88,6 +90,7 @@ impl Sender {
         if let Some(rates) = &mut self.rates
             && before.was_limited(self.config.stack.mss)
         {
+            // tp->delivered + tcp_packets_in_flight(tp), or 1: 0 says that nothing limits.
             rates.app_limited_until = (rates.delivered + pipe).max(1);
         }
     }

@@ -23,6 +23,7 @@ impl Receiver {
             window,
             now,
         };
+        // `tcp_grow_window`: icsk_ack.quick |= 1.
         if buffer.on_segment(&segment) {
             self.quick_left |= 1;
         }
@@ -33,6 +34,7 @@ impl Receiver {
     /// read ("right edge of window advances far enough").
     pub(super) fn waits_for_reader(&self) -> bool {
         let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.reads_soon()) else { return false };
+        // __tcp_select_window(sk) >= tp->rcv_wnd does not hold: "tcp_recvmsg() will send ACK otherwise".
         buffer.told(buffer.window(self.arrived.bytes_ahead())) < self.edge.saturating_sub(self.last_ack_sent)
     }
 

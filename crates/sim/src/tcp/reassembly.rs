@@ -33,6 +33,7 @@ impl Reassembly {
 
     /// Whether these bytes have arrived ahead of a hole.
     pub fn holds(&self, start: u64, end: u64) -> bool {
+        // Runs are apart and in order: only the last one that begins at or before `start` can reach over it.
         let after = self.ahead.partition_point(|r| r.start <= start);
         after > 0 && end <= self.ahead[after - 1].end
     }
@@ -80,6 +81,7 @@ impl Reassembly {
     /// The three most recent runs, relative to the next byte expected, the latest first (RFC 2018 section 4).
     pub fn most_recent_blocks(&self) -> [u32; 6] {
         let mut blocks = [0; 6];
+        // Each run goes down the three places, and takes that of the first older one, which goes on in its stead.
         let mut latest: [Option<&Range>; 3] = [None; 3];
         for range in &self.ahead {
             let mut newer = Some(range);

@@ -70,6 +70,7 @@ impl Totals {
         row.ecn_reductions = u64::from(c.ecn_reductions);
         row.tail_probes = u64::from(c.tail_probes);
         row.undos = u64::from(c.undos);
+        // `Counters` begin with u64::MAX: no segment was sent.
         row.first_send_ps = (c.first_send != u64::MAX).then_some(c.first_send);
         row.cwnd = self.cwnd;
         row.max_cwnd = c.max_cwnd.max(row.cwnd);

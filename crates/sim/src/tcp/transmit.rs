@@ -351,6 +351,7 @@ impl Sender {
         }
         // What left late takes that off the next wait, at most half of it.
         let late = if stack.pacing_credit { now.saturating_sub(self.pace_at) } else { 0 };
+        // len_ns -= min(len_ns / 2, credit), "take into account OS jitter".
         self.pace_at.max(now).saturating_add(length - late.min(length / 2))
     }
 
@@ -472,6 +473,7 @@ impl Sender {
         let Control { cwnd, ssthresh, .. } = self.control;
         // tcp_pacing_ss_ratio (200 %) below half of ssthresh, else tcp_pacing_ca_ratio (120 %).
         let ratio = if cwnd < ssthresh / 2.0 { 2.0 } else { 1.2 };
+        // 10 packets of 1448 bytes in 200 us: 145 MB/s in slow start, 87 MB/s after.
         ratio * cwnd.max(f64::from(self.board.outstanding())) / self.rtt.srtt().as_secs()
     }
 }

@@ -107,6 +107,7 @@ impl ReceiveBuffer {
             unread: 0,
             due: None,
             queue: Queue::of(stack, ack_time),
+            // min3(rcv_ssthresh, rcv_wnd, TCP_INIT_CWND * advmss).
             space: threshold.min(10 * mss),
             space_from: 0,
             space_since: 0,
@@ -129,6 +130,7 @@ impl ReceiveBuffer {
             self.measure_round_trip(s);
         }
         if s.nxt - self.read_to > self.unread {
+            // What the segment brings is a buffer; what had been ahead of the hole that it closes follows in others.
             let end = (self.read_to + self.unread + s.len).min(s.nxt);
             self.queue.push(end, s.now);
             self.queue.push_run(end, s.nxt, self.mss, s.now);
@@ -167,6 +169,7 @@ impl ReceiveBuffer {
         }
         self.seen_mss = len.min(self.mss);
         // `tcp_scaling_ratio`: (len << TCP_RMEM_TO_WIN_SCALE) / truesize.
+        // 1448 bytes in 2408 of memory: 153/256.
         let ratio = (len << 8) / (len + SEGMENT_OVERHEAD);
         if ratio != self.ratio {
             self.ratio = ratio;
@@ -181,6 +184,7 @@ impl ReceiveBuffer {
             if s.nxt < self.measured_to {
                 return;
             }
+            // "if (!delta_us) delta_us = 1": two segments of one poll.
             self.sample(((s.now - since) / 1_000_000).max(1), true);
         }
         // `tcp_rcv_rtt_measure`: the next one ends where the window that is told now has come.
@@ -202,6 +206,7 @@ impl ReceiveBuffer {
         // `tcp_grow_window`: rcv_ssthresh grows by two segments, within window_clamp and what is free.
         let limit = self.clamp.min(self.free(s.ahead));
         let room = limit.saturating_sub(self.threshold);
+        // incr = max(2 advmss, 2 skb->len); that such segments fit the buffer (Check #2) is taken for granted.
         self.threshold += room.min(2 * self.mss.max(s.len));
         room > 0
     }
@@ -215,6 +220,7 @@ impl ReceiveBuffer {
         // `tcp_rcv_space_adjust`: rcvwin = 2 copied + 16 advmss, and twice its part by which copied has grown.
         let copied = (read - self.space_from).saturating_sub(self.read_to - read);
         if copied > self.space {
+            // Twice against losses, and twice the growth: "the ACK we are sending now is for the next RTT".
             let base = (copied << 1) + 16 * self.mss;
             let grown = base * (copied - self.space) / self.space.max(1);
             let size = (((base + (grown << 1)) << 8) / self.ratio).min(self.most);
@@ -245,6 +251,7 @@ impl ReceiveBuffer {
 
     /// The window as a header tells it: rounded up to what window scaling leaves (`tcp_select_window`, `tcp_select_initial_window`).
     pub fn told(&self, window: u64) -> u64 {
+        // ilog2(space) - 15: 7 for tcp_rmem[2] = 6 MB, so that windows are told in units of 128 bytes.
         let scale = self.most.max(UNSCALED + 1).ilog2() - UNSCALED.ilog2();
         window.next_multiple_of(1 << scale.min(MOST_SCALING))
     }

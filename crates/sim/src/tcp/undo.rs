@@ -79,6 +79,7 @@ impl Sender {
         linux.rack.forget_probe();
         linux.undo.frto = Frto { active: first || repeated, tries_new_data: false };
         let rtt = linux.rack.rtt();
+        // `tcp_rack_skb_timeout` with no reordering window: RACK.rtt - age > 0 is too young to be lost.
         self.board.lose_older_than(ticked(now).saturating_sub(rtt));
     }
 

@@ -110,6 +110,7 @@ impl Sender {
         conn.app_limited = self.rates.as_ref().is_some_and(|rates| rates.app_limited());
         conn.state = self.state;
         conn.message = self.messages.front().map(|m| Message {
+            // From the next byte to send on, or from the message's own first byte while one before it is being sent.
             unsent: m.end.saturating_sub(self.nxt.max(m.start)),
             sent: self.nxt.saturating_sub(m.start),
             deadline: m.deadline.map(Time::from_ps),
@@ -117,6 +118,7 @@ impl Sender {
         });
         conn.next_send = Time::from_ps(self.pace_at);
         if self.config.needs.randomness {
+            // One draw for each event, used or not: what an algorithm draws does not depend on what it did before.
             conn.uniform = self.random.as_mut().map_or(0.0, |r| r.uniform());
         }
         conn
@@ -137,6 +139,7 @@ impl Sender {
                 (outstanding - f64::from(self.recovery.limited_transmitted())).min(self.control.cwnd)
             }
             // The cast truncates; windows are not negative.
+            // ns-2: int(windowd() / 2), which the algorithm gets when it halves this.
             LossBasis::WholeWindow => 2.0 * (self.control.cwnd / 2.0) as i64 as f64,
             // `tcp_reno_ssthresh` takes half of snd_cwnd, not of what is in flight.
             LossBasis::Window => self.control.cwnd,

@@ -32,6 +32,7 @@ impl Sender {
     /// What the application writes next with one call, which holds bytes of one message: from where, and where the call ends.
     fn next_call(&self) -> Option<(u64, u64)> {
         let from = self.offload.as_ref()?.frontier();
+        // The first message whose end is not written yet: one without bytes is passed over.
         let message = self.messages.get(self.messages.partition_point(|m| m.end <= from))?;
         let end = message.end.min(from.saturating_add(CALL)).min(self.written);
         (from < end).then_some((from, end))
@@ -47,6 +48,7 @@ impl Sender {
         loop {
             let Some(offload) = &mut self.offload else { return false };
             if !offload.fill(una, self.nxt, end, goal, apart) {
+                // wait_for_space: tcp_push(TCP_NAGLE_PUSH) if this call has copied any, then sk_stream_wait_memory.
                 if offload.frontier() > start {
                     offload.mark_push();
                     self.send_as_asked(Asks::ForAllNow, net);
@@ -57,6 +59,7 @@ impl Sender {
             if offload.frontier() == end {
                 break;
             }
+            // forced_push: __tcp_push_pending_frames(TCP_NAGLE_PUSH); else tcp_push_one if this is the send head.
             if offload.must_push() {
                 offload.mark_push();
                 self.send_as_asked(Asks::ForAllNow, net);
@@ -77,6 +80,7 @@ impl Sender {
     /// The last buffer waits for what is written next while the host holds more of this connection than it (`tcp_should_autocork`).
     fn corks(&mut self, goal: u64, now: u64) -> bool {
         let last = self.offload.as_ref().map_or(0, |offload| offload.last(self.nxt));
+        // skb->len < size_goal, something is outstanding, and sk_wmem_alloc is above the buffer's own truesize.
         last < goal && !self.board.is_empty() && self.in_host.holds_more_than(self.config.stack.mss, last, now)
     }
 

@@ -45,6 +45,7 @@ fn numbers(args: &Args, param: &Setting) -> Result<Vec<u64>, SettingError> {
             expected: "packet numbers separated by commas, such as 1, 5".to_owned(),
         })?);
     }
+    // In order for the bisection in `admit`.
     numbers.sort_unstable();
     Ok(numbers)
 }

@@ -80,6 +80,7 @@ impl Red {
     fn probability(&self) -> f64 {
         if self.average < self.max {
             // p_b = max_p (avg - min_th)/(max_th - min_th) (section 4).
+            // `admit` asks from min_th on, so max_th is above avg and min_th here, and the divisor is not 0.
             self.max_p * (self.average - self.min) / (self.max - self.min)
         } else if self.gentle && self.average < 2.0 * self.max {
             // Gentle: from max_p at max_th to 1 at twice max_th.
@@ -99,6 +100,7 @@ impl Admission for Red {
             self.average *= libm::pow(1.0 - self.weight, packets);
         }
         // avg = (1 - w_q) avg + w_q q (section 4).
+        // After an idle time this is one more sample of zero, as NS2's estimator(..., m + 1, ...) takes it.
         self.average += self.weight * (f64::from(view.packets) - self.average);
         if self.average < self.min {
             self.since_mark = -1.0;
@@ -113,6 +115,7 @@ impl Admission for Red {
             return Decision::Accept;
         }
         self.since_mark = 0.0;
+        // p_b = 1 drops ECN-capable packets too, as sch_red.c does with TC_RED_HARDDROP.
         if self.ecn && packet.has(flags::ECT) && pb < 1.0 { Decision::Mark } else { Decision::Drop }
     }
 }

@@ -43,6 +43,7 @@ impl Scheduler for Sfq {
         // A flow's data, its ACKs and datagrams are flows of their own.
         let key = u64::from(packet.flow) << 2 | u64::from(packet.flags & (flags::ACK | flags::DATAGRAM));
         let slot = (mix(key ^ self.salt) % self.queues.len() as u64) as usize;
+        // `turns` holds each queue that is not empty once: a flow that is alone in its bucket waits one round at most.
         if self.queues[slot].is_empty() {
             self.turns.push_back(slot);
         }

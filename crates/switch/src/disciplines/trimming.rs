@@ -82,6 +82,7 @@ impl Scheduler for Trimming {
         }
         // What is left of the packet overtakes the data.
         let Some(mut header) = self.data.remove(victim) else { return 0 };
+        // What is left has the header's length, whatever the packet's: a packet shorter than that loses nothing.
         let cut = header.bytes.saturating_sub(self.size);
         header.bytes -= cut;
         header.flags |= flags::TRIMMED | flags::URGENT;

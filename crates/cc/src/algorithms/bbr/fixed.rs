@@ -17,6 +17,7 @@ const PS_PER_US: u64 = 1_000_000;
 const MARGIN_PERCENT: u64 = 1;
 
 pub(super) fn us(span: Duration) -> u64 {
+    // Truncated, as every time that tcp_mstamp_refresh takes is (div_u64 by NSEC_PER_USEC).
     span.ps() / PS_PER_US
 }
 
@@ -27,6 +28,7 @@ pub(super) fn at_us(time: Time) -> u64 {
 
 /// So many packets in that time, which is not zero.
 pub(super) fn rate_of(packets: u64, us: u64) -> Bw {
+    // `bbr_update_bw`: delivered * BW_UNIT / interval_us. A packet in 12 us, 1 Gbps of 1500 bytes, is 1,398,101.
     (packets << BW_SCALE) / us
 }
 
@@ -37,6 +39,7 @@ pub(super) fn delivered_in(bw: Bw, us: u64) -> u64 {
 
 /// `gain` times what is delivered in that time, rounded up (`bbr_bdp`).
 pub(super) fn product(bw: Bw, us: u64, gain: Gain) -> u64 {
+    // `bbr_bdp`: (((bw * rtt_us * gain) >> BBR_SCALE) + BW_UNIT - 1) / BW_UNIT; at that rate 224 us hold 18.7, so 19.
     let scaled = (u128::from(bw) * u128::from(us) * u128::from(gain)) >> UNIT.ilog2();
     // No division: a kernel has none of this width.
     ((scaled + (1 << BW_SCALE) - 1) >> BW_SCALE) as u64
@@ -44,6 +47,7 @@ pub(super) fn product(bw: Bw, us: u64, gain: Gain) -> u64 {
 
 /// Payload per second (`bbr_rate_bytes_per_sec`).
 pub(super) fn bytes_per_second(bw: Bw, mss: u64, gain: Gain) -> u64 {
+    // In this order: each shift drops what the kernel drops. A rate of 1,398,101 and 1448 bytes are 119.5 MB/s.
     let scaled = (u128::from(bw) * u128::from(mss) * u128::from(gain)) >> UNIT.ilog2();
     ((scaled * u128::from(US_PER_S / 100 * (100 - MARGIN_PERCENT))) >> BW_SCALE) as u64
 }

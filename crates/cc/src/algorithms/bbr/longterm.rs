@@ -102,6 +102,7 @@ impl LongTerm {
         if self.rounds < *ROUNDS.start() {
             return Finding::None;
         }
+        // 4 bbr_lt_intvl_min_rtts: "interval is too long".
         if self.rounds > *ROUNDS.end() {
             self.reset(event);
             return Finding::None;
@@ -117,6 +118,7 @@ impl LongTerm {
 
     fn end_interval(&mut self, rate: Bw, event: &Event) -> Finding {
         // `bbr_lt_bw_interval_done`: two intervals alike, within an eighth or 4 Kbit/s, are a policer; their mean is its rate.
+        // bbr_lt_bw_ratio = BBR_UNIT / 8, bbr_lt_bw_diff = 4000 / 8 bytes per second.
         let differs = rate.abs_diff(self.rate);
         if self.rate > 0
             && (differs * SAME_SHARE <= self.rate || bytes_per_second(differs, event.mss, UNIT) <= SAME_BYTES)

@@ -58,7 +58,9 @@ impl Kernel {
             beta,
             fast_convergence: constants.fast_convergence,
             friendly: constants.friendly,
+            // bic_scale: 41, times 10 for 0.4 packets/s^3.
             scale: ((constants.c * 102.4).round() as u64).max(1) * 10,
+            // 717/1024 of the window are left: 8 (1024 + 717)/3/(1024 - 717) = 15, a packet per 15/8 of a window.
             beta_scale: 8 * (1024 + beta) / 3 / (1024 - beta),
             last_max: 0,
             origin: 0,
