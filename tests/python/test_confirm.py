@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 from fanin import report
 from fanin.advice import advise
-from fanin.comparison.confirm import chosen_again, confirmation, inversions
+from fanin.comparison import course
+from fanin.comparison.confirm import Confirmed, chosen_again, confirmation, inversions
 from fanin.errors import MissingAlgorithmError, ScenarioError
 from fanin.kernel import pace
 from fanin.runs import engines
@@ -116,6 +117,19 @@ def test_what_gains_as_stated_is_confirmed_though_another_gains_a_little_more_th
     assert "reno" in found.verdict.support[0]
     # It gains there too, but not as stated.
     assert replace(here, confirmation=confirmation(here, less)).verdict.best == "dctcp"
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_what_is_confirmed_is_what_all_racks_together_advise(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def confirm(result: fanin.CompareResult, *_: object) -> Confirmed:
+        asked.append(len(result.variations))
+        return Confirmed()
+
+    monkeypatch.setattr(course, "confirm", confirm)
+    fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=2, vary={"buffer": ["50p", "400p"]}, confirm=1)
+    assert asked == [2]
 
 
 def test_only_differences_by_more_than_chance_turn_an_order() -> None:

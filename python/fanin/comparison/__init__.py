@@ -189,7 +189,8 @@ def compare(
     course = Course.of(question, reading, usual_store() if keep else None, teller).calibrated()
     if further is not None:
         course = course.searched(further)
-    result = course.compared(command)
+    result = course.elsewhere(course.compared(command))
+    # Last: what is confirmed is what all racks together advise.
     if confirm and result.ranking and not result.interrupted:
         result = course.confirmed(result)
-    return course.elsewhere(result)
+    return course.told(result)

@@ -337,12 +337,14 @@ class Course:
                 made = variation(other, another)
                 # Racks that were asked for may be none that gives the capture: they are shown, and decide nothing.
                 variations.append(replace(made, outcomes=()) if question.vary else made)
-        whole = replace(result, variations=variations, notes=[*result.notes, *notes], interrupted=interrupted)
-        if not whole.ranking:
-            return whole
-        answer = whole.verdict
-        told = [under(answer, other, question.rank_by) if other.outcomes else other for other in variations]
-        return replace(whole, variations=told)
+        return replace(result, variations=variations, notes=[*result.notes, *notes], interrupted=interrupted)
+
+    def told(self, result: CompareResult) -> CompareResult:
+        """What the answer gives on each of the other racks."""
+        if not result.ranking:
+            return result
+        answer, by = result.verdict, self.question.rank_by
+        return replace(result, variations=[under(answer, o, by) if o.outcomes else o for o in result.variations])
 
     def _tell_how_long(self, runs: int) -> None:
         """Say how long a comparison on another engine takes, by the packets of the capture: each passes two ports."""
