@@ -262,7 +262,7 @@ impl Bbr {
         // `bbr_update_min_rtt`: the least of the window, or whatever comes first after it.
         let expired = conn.now.since(self.min_rtt_at) > self.min_rtt_window && self.min_rtt_us.is_some();
         // The difference of two times in whole microseconds.
-        let rtt = ack.rtt.map(|rtt| at_us(conn.now) - (conn.now.ps().saturating_sub(rtt.ps())) / US_PER_S);
+        let rtt = ack.rtt.map(|rtt| at_us(conn.now) - at_us(Time::from_ps(conn.now.ps().saturating_sub(rtt.ps()))));
         if let Some(rtt) = rtt
             && (expired || self.min_rtt_us.is_none_or(|m| rtt < m))
         {

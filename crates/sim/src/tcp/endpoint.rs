@@ -118,16 +118,17 @@ impl<'a> Tcp<'a> {
     #[inline]
     fn receive(&mut self, packet: &Packet, host: &mut Host<'_>) {
         let receiver = &mut self.receivers[packet.flow];
+        let peer = receiver.peer();
         // `tcp_data_queue`
-        receiver.on_data(packet, &mut self.controls, host.net);
+        receiver.on_data(packet, || peer.map(|p| self.senders[p].rto()), &mut self.controls, host.net);
         let completes = receiver.has_complete();
         if packet.has(flags::SYN) {
             // ECN is both ends' or none's (RFC 3168 section 6.1.1.1).
-            if let (false, Some(peer)) = (receiver.has_ecn(), receiver.peer()) {
+            if let (false, Some(peer)) = (receiver.has_ecn(), peer) {
                 self.senders[peer].forgo_ecn();
             }
         } else {
-            if let Some(peer) = receiver.peer() {
+            if let Some(peer) = peer {
                 self.receive_of_peer(peer, packet, host);
             } else {
                 receiver.note_opening(packet, host.net.now);

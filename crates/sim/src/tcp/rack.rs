@@ -57,6 +57,11 @@ impl Rack {
         self.highest = self.highest.max(d.highest);
     }
 
+    /// A reduction was taken back: what is out is judged anew (`tcp_undo_cwnd_reduction`).
+    pub fn look_again(&mut self) {
+        self.advanced = true;
+    }
+
     /// A reduction begins or is not to be taken back: the probe that is out means nothing any more.
     pub fn forget_probe(&mut self) {
         self.probe = None;

@@ -218,8 +218,15 @@ impl Receiver {
         self.edge = self.arrived.nxt + window;
     }
 
-    /// A packet of this flow arrived; [`Self::check_ack`] acknowledges it. `controls` are the endpoint's policies.
-    pub fn on_data(&mut self, packet: &Packet, controls: &mut [Box<dyn ReceiverControl>], net: &mut Net) {
+    /// A packet of this flow arrived; [`Self::check_ack`] acknowledges it. `rto` is the timer of what the host sends on this connection, if it
+    /// does; `controls` are the endpoint's policies.
+    pub fn on_data(
+        &mut self,
+        packet: &Packet,
+        rto: impl FnOnce() -> Option<Duration>,
+        controls: &mut [Box<dyn ReceiverControl>],
+        net: &mut Net,
+    ) {
         if packet.has(flags::SYN) {
             return self.answer_syn(packet, net);
         }
@@ -265,7 +272,7 @@ impl Receiver {
         // A filled hole is told at once (RFC 5681 section 4.2); of data ahead of one Linux merges the ACKs.
         self.now |=
             if self.merges() { self.arrived.nxt > before && !in_order && self.arrived.is_whole() } else { !in_order };
-        self.note_arrival(old, self.arrived.nxt > before && packet.has(flags::PUSH), net.now);
+        self.note_arrival(old, self.arrived.nxt > before && packet.has(flags::PUSH), rto, net.now);
         // Data out of order must give duplicate ACKs where there is no SACK.
         let tells = packet.seq == before || self.config.stack.recovery.uses_sack();
         if !old && tells && self.buffer.is_some() {
@@ -341,11 +348,14 @@ impl Receiver {
     }
 
     /// Linux's judgement whether ACKs should wait (`tcp_event_data_recv`, `tcp_enter_quickack_mode`, `tcp_cleanup_rbuf`): quick ACKs after a
-    /// gap longer than its RTO floor, and after data that had been delivered before, which also end the interactive mode; outside of that the
+    /// gap longer than its RTO, and after data that had been delivered before, which also end the interactive mode; outside of that the
     /// end of what an application wrote is acknowledged when the application here reads it, which takes no time in a simulation.
-    fn note_arrival(&mut self, old: bool, ends_write: bool, now: u64) {
+    fn note_arrival(&mut self, old: bool, ends_write: bool, rto: impl FnOnce() -> Option<Duration>, now: u64) {
         let stack = &self.config.stack;
-        let gap = now - self.last_arrival > stack.min_rto.ps();
+        let since = now - self.last_arrival;
+        // `tcp_event_data_recv`: m > icsk_rto, of which the floor is a part.
+        let timer = || rto().unwrap_or(self.opened_in + stack.min_rto);
+        let gap = since > stack.min_rto.ps() && since > timer().ps();
         self.last_arrival = now;
         self.now |= stack.pingpong && !stack.delack_bytes && ends_write && !self.interactive;
         if gap || old {

@@ -204,6 +204,9 @@ impl Sender {
     /// Moves the state machine after an ACK and tells congestion control.
     pub(super) fn react(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) {
         let linux = self.recovery.linux.is_some();
+        if summary.ece {
+            self.keep_reduction();
+        }
         if linux && self.undo_if_spurious(ack, summary, net) {
             return;
         }
@@ -280,11 +283,10 @@ impl Sender {
             self.queue_cwr();
         }
         self.counters.fast_recoveries += 1;
+        self.start_undo();
         // What ECN reduced already is not taken back (`tcp_enter_recovery`).
         if self.state == State::Cwr {
-            self.forget_undo();
-        } else {
-            self.start_undo();
+            self.keep_reduction();
         }
         // Linux's recovery that follows an ECN reduction ends with that one's window (`tcp_init_cwnd_reduction`).
         if self.recovery.linux.is_none() || self.state != State::Cwr {

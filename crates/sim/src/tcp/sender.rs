@@ -535,6 +535,11 @@ impl Sender {
         self.rtt.srtt()
     }
 
+    /// The retransmission timer in force.
+    pub fn rto(&self) -> Duration {
+        self.rtt.timer(&self.config.stack)
+    }
+
     /// Timeouts so far.
     pub fn timeouts(&self) -> u32 {
         self.counters.timeouts

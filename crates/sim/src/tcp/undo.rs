@@ -32,6 +32,8 @@ struct UndoState {
     needed: u32,
     /// When the first of them left, ps.
     first_at: u64,
+    /// The window comes back, too (the kernel's `prior_ssthresh` is not 0).
+    restores: bool,
 }
 
 impl UndoState {
@@ -52,8 +54,15 @@ impl Sender {
     /// A reduction by loss begins: retransmissions from here on are counted (`tcp_init_undo`).
     pub(super) fn start_undo(&mut self) {
         if let Some(linux) = &mut self.recovery.linux {
-            linux.undo.state = Some(UndoState::default());
+            linux.undo.state = Some(UndoState { restores: true, ..UndoState::default() });
             linux.rack.forget_probe();
+        }
+    }
+
+    /// Congestion was echoed: the window stays reduced, whatever retransmissions turn out to be (`tcp_fastretrans_alert`, step A).
+    pub(super) fn keep_reduction(&mut self) {
+        if let Some(state) = self.recovery.linux.as_mut().and_then(|l| l.undo.state.as_mut()) {
+            state.restores = false;
         }
     }
 
@@ -70,8 +79,9 @@ impl Sender {
     pub(super) fn linux_times_out(&mut self, repeated: bool, reduced: bool, now: u64) {
         // `tcp_enter_loss`: not within a repair, but for the same segment again.
         let first = !matches!(self.state, State::Recovery | State::Loss);
-        self.narrow_reordering();
+        // In the order of `tcp_enter_loss`: without SACK there are no duplicates left to count.
         self.board.forget_assumed();
+        self.narrow_reordering();
         if !reduced {
             self.start_undo();
         }
@@ -223,15 +233,17 @@ impl Sender {
     }
 
     fn undo(&mut self, now: u64) {
-        if let Some(linux) = &mut self.recovery.linux {
-            // `undo_marker` is cleared: a reduction is taken back once.
-            linux.undo.state = None;
-            linux.undo.frto = Frto::default();
-        }
-        // `tcp_ecn_withdraw_cwr`
-        self.cwr_pending = false;
+        let Some(linux) = &mut self.recovery.linux else { return };
+        // `undo_marker` is cleared: a reduction is taken back once.
+        let restores = linux.undo.state.take().is_some_and(|state| state.restores);
+        linux.undo.frto = Frto::default();
+        linux.rack.look_again();
         self.counters.undos += 1;
-        self.notify_cc(now, |cc, conn| cc.on_undo(conn));
+        if restores {
+            // `tcp_ecn_withdraw_cwr`
+            self.cwr_pending = false;
+            self.notify_cc(now, |cc, conn| cc.on_undo(conn));
+        }
     }
 }
 
@@ -241,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_reduction_was_a_mistake_once_every_retransmission_was_a_duplicate() {
-        let mut state = UndoState { sent: 2, needed: 2, first_at: 0 };
+        let mut state = UndoState { sent: 2, needed: 2, ..UndoState::default() };
         assert!(!state.all_were_duplicates());
         state.needed -= 1;
         assert!(!state.all_were_duplicates());

@@ -49,7 +49,11 @@ fn a_first_flight_waits_for_the_rate_that_the_handshake_showed() {
 
 /// A timer of a few milliseconds, and a burst of datagrams that fills the port for 50 ms once the flow is under way.
 fn delayed(stack: Stack) -> Results {
-    let mut spec = star(2, Rate::mbps(100), Duration::us(50), None, None);
+    delayed_and_marked(stack, None)
+}
+
+pub(crate) fn delayed_and_marked(stack: Stack, mark: Option<QueueLimit>) -> Results {
+    let mut spec = star(2, Rate::mbps(100), Duration::us(50), None, mark);
     fast_access(&mut spec, Rate::gbps(100));
     let t = transport(&mut spec, "reno", stack);
     let f = flow(&mut spec, 0, t);
@@ -534,6 +538,25 @@ fn while_the_receive_window_grows_every_segment_is_acknowledged_at_once() {
     assert_eq!(tuned[27..32], [37, 38, 39, 40, 41], "{tuned:?}");
     let fixed = acks(Stack { receive_buffer: Bytes::ZERO, ..linux() });
     assert_eq!(fixed[14..18], [15, 16, 18, 20], "{fixed:?}");
+}
+
+/// `tcp_event_data_recv`: quick ACKs come back after a gap longer than the receiving host's own timer, SRTT + floor, not than the floor alone.
+#[test]
+fn a_gap_longer_than_the_receivers_timer_brings_quick_acks() {
+    // The handshake takes 4 ms and the floor is 20 ms. The first message has arrived after 10.2 ms, the second begins to 2 ms after it leaves.
+    let acks_of_the_second = |leaves: u64| {
+        let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
+        let stack = Stack { handshake: true, min_rto: Duration::ms(20), receive_buffer: Bytes::ZERO, ..linux() };
+        let t = transport(&mut spec, "reno", stack);
+        let f = flow(&mut spec, 0, t);
+        message(&mut spec, f, 20 * 1448, Duration::ZERO);
+        message(&mut spec, f, 10 * 1448, Duration::ms(leaves));
+        spec.trace.packets = vec![LinkId(0)];
+        let r = run(&spec);
+        let p = &r.traces.packets;
+        (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.seq[i] > 20 * 1448).count()
+    };
+    assert_eq!([acks_of_the_second(15), acks_of_the_second(30), acks_of_the_second(45)], [5, 5, 10]);
 }
 
 /// A sender that may have more than 45 segments out waits for the window to grow.

@@ -1,7 +1,7 @@
 //! What Linux's endpoint does with marks: CWR, what of its packets is ECN-capable, and reductions that meet.
 
 use crate::common::*;
-use crate::linux::linux;
+use crate::linux::{delayed_and_marked, linux};
 use fanin_cc::Value;
 use fanin_sim::queue;
 use fanin_sim::spec::*;
@@ -29,6 +29,18 @@ fn a_segment_with_cwr_is_acknowledged_at_once() {
     let without = mean_queue(Stack { ack_on_cwr: false, ..Stack::linux() });
     assert!((29.0..32.0).contains(&with), "{with}");
     assert!(without > with + 5.0, "{without} {with}");
+}
+
+/// `tcp_fastretrans_alert`, step A: `prior_ssthresh` is 0 after an echo. The timeout was for nothing, but the queue that caused it is there.
+#[test]
+fn a_timeout_for_nothing_keeps_its_reduction_where_congestion_is_echoed() {
+    let stack = Stack { min_rto: Duration::ms(4), ecn: EcnMode::Classic, ..linux() };
+    let r = delayed_and_marked(stack.clone(), Some(QueueLimit::Packets(5)));
+    let f = r.flows.row(0);
+    assert!(r.complete && f.drops == 0 && f.timeouts >= 1 && f.undos >= 1 && f.marks > 0, "{f:?}");
+    assert!(r.traces.window.ssthresh.last().unwrap().is_finite());
+    // Without marks the same timeout leaves nothing.
+    assert!(delayed_and_marked(stack, None).traces.window.ssthresh.last().unwrap().is_infinite());
 }
 
 /// DCTCP's control packets are ECN-capable in Linux, classic ECN's are not (`tcp_ecn_send`).

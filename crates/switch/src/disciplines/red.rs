@@ -51,8 +51,7 @@ fn build(context: &Context, args: &Args) -> Result<Box<dyn Admission>, SettingEr
         weight: number(&WEIGHT)?,
         gentle: args.flag(&GENTLE, Profile::Rfc)?,
         ecn: args.flag(&ECN, Profile::Rfc)?,
-        // "A typical small packet" of the paper's idle rule: here a full-size one, as NS2 does.
-        packet_ps: context.rate.bps().max(1),
+        bits_per_second: context.rate.bps().max(1),
         average: 0.0,
         since_mark: -1.0,
         random: context.random.clone(),
@@ -68,7 +67,7 @@ struct Red {
     gentle: bool,
     ecn: bool,
     /// Rate of the port, for the length of an idle period in packets.
-    packet_ps: u64,
+    bits_per_second: u64,
     average: f64,
     /// Packets since the last mark or drop while above `min`; -1 below it.
     since_mark: f64,
@@ -94,9 +93,9 @@ impl Red {
 impl Admission for Red {
     fn admit(&mut self, packet: &Packet, view: View) -> Decision {
         if view.packets == 0 {
-            // The paper's idle rule: as many samples of zero as packets could have been sent meanwhile.
+            // The paper's idle rule: as many samples of zero as packets like this one could have been sent meanwhile.
             let idle_ps = view.now.saturating_sub(view.free_at) as f64;
-            let packets = idle_ps * self.packet_ps as f64 / (f64::from(packet.bytes) * 8e12);
+            let packets = idle_ps * self.bits_per_second as f64 / (f64::from(packet.bytes) * 8e12);
             self.average *= libm::pow(1.0 - self.weight, packets);
         }
         // avg = (1 - w_q) avg + w_q q (section 4).

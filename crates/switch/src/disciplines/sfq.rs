@@ -41,7 +41,8 @@ struct Sfq {
 impl Scheduler for Sfq {
     fn enqueue(&mut self, packet: Packet) -> u16 {
         // A flow's data, its ACKs and datagrams are flows of their own.
-        let key = u64::from(packet.flow) << 2 | u64::from(packet.flags & (flags::ACK | flags::DATAGRAM));
+        let [ack, datagram] = [flags::ACK, flags::DATAGRAM].map(|flag| u64::from(packet.flags & flag != 0));
+        let key = u64::from(packet.flow) << 2 | datagram << 1 | ack;
         let slot = (mix(key ^ self.salt) % self.queues.len() as u64) as usize;
         // `turns` holds each queue that is not empty once: a flow that is alone in its bucket waits one round at most.
         if self.queues[slot].is_empty() {
@@ -69,5 +70,22 @@ impl Scheduler for Sfq {
             self.turns.push_back(slot);
         }
         Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_of_a_source_do_not_share_the_queue_of_a_connection() {
+        let share = |salt: u64| {
+            let mut sfq = Sfq { queues: vec![VecDeque::new(); 1024], turns: VecDeque::new(), salt };
+            sfq.enqueue(Packet { flow: 1, flags: flags::DATAGRAM, ..Packet::default() });
+            sfq.enqueue(Packet { flow: 33, ..Packet::default() });
+            sfq.turns.len() == 1
+        };
+        // One pair in 1024 has one slot by chance.
+        assert!((0..100).filter(|&salt| share(salt)).count() < 3);
     }
 }
