@@ -173,4 +173,5 @@ def _write_alone(figure: Figure, stem: Path, pictures: Sequence[str]) -> None:
 
 
 def _spec(chart: Any, background: str | None) -> str:
-    return json.dumps({**chart.to_dict(), "config": {**drawing.CONFIG, "background": background}})
+    # To check a panel against Vega-Lite's schema takes longer than to draw it; the tests of drawings do.
+    return json.dumps({**chart.to_dict(validate=False), "config": {**drawing.CONFIG, "background": background}})

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import vl_convert as vlc
-from fanin.papers import drawing, legend
+from fanin.papers import drawing, gallery, legend
 from fanin.papers.drawing import Axis, Figure, Key, Published, bars, lines, samples, seconds, shares_over_time
 
 A, B = Key("one", drawing.BLUE, shape="circle"), Key("other", drawing.VERMILION, (6, 3), "diamond", hollow=True)
@@ -30,6 +30,13 @@ def first_line(chart: Any) -> list[dict[str, Any]]:
 
 def words(picture: str) -> list[str]:
     return re.findall(r">([^<>]+)</text>", picture)
+
+
+def test_the_gallery_writes_what_the_schema_was_not_asked_about_as_it_stands() -> None:
+    chart = lines(ROWS, Axis("x"), Axis("y"), "who", {"a": A, "b": B})
+    checked, written = chart.to_dict(), json.loads(gallery._spec(chart, None))
+    del checked["config"], written["config"]
+    assert written == checked
 
 
 def test_every_tick_that_was_asked_for_has_its_label() -> None:
