@@ -152,13 +152,18 @@ impl Paths {
                 starts.insert(path, (start, links.clone()));
                 (start, links)
             };
+            // Hosts may have a hundred thousand connections, and mostly have one path.
+            if let Some(known) = ranges.get(&(from, to)) {
+                return Ok(known.clone());
+            }
             if spec.routing != Routing::Spray {
                 let path = router.path(from, to, key).filter(|p| !p.is_empty()).ok_or_else(no_path)?;
                 let (first, links) = add(made, path);
-                return Ok((PathSet { first, count: 1 }, links));
-            }
-            if let Some(known) = ranges.get(&(from, to)) {
-                return Ok(known.clone());
+                let way = (PathSet { first, count: 1 }, links);
+                if !router.key_decided() {
+                    ranges.insert((from, to), way.clone());
+                }
+                return Ok(way);
             }
             let first = made.choices.len() as u32;
             let mut shown = None;

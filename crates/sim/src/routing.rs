@@ -31,6 +31,8 @@ pub struct Router<'a> {
     core: Vec<NodeId>,
     routing: Routing,
     seed: u64,
+    /// Several links were equally short somewhere on the path that was walked last, so that its key decided.
+    chose: bool,
 }
 
 impl<'a> Router<'a> {
@@ -56,8 +58,19 @@ impl<'a> Router<'a> {
         let is_switch = |n: &usize| switch[*n] != u32::MAX;
         let before = (0..nodes.len()).filter(is_switch).map(|n| homes[n].clone()).collect();
         let distances = HashMap::new();
-        let mut router =
-            Router { nodes, links, out, switch, before, homes, distances, core: Vec::new(), routing, seed };
+        let mut router = Router {
+            nodes,
+            links,
+            out,
+            switch,
+            before,
+            homes,
+            distances,
+            core: Vec::new(),
+            routing,
+            seed,
+            chose: false,
+        };
         if routing == Routing::EqualLength {
             router.core = router.find_core();
         }
@@ -149,6 +162,7 @@ impl<'a> Router<'a> {
         while at != to {
             self.candidates(at, to, &mut candidates);
             let Some(count) = std::num::NonZeroU64::new(candidates.len() as u64) else { return false };
+            self.chose |= count.get() > 1;
             let hash = mix(self.seed ^ mix(key) ^ mix(u64::from(at.0) << 32));
             let hashed = candidates[(hash % count) as usize];
             let link = if self.routing == Routing::Lowest {
@@ -166,7 +180,9 @@ impl<'a> Router<'a> {
     /// The links that packets with this key take from one host to another; `None` if there is no way.
     pub fn path(&mut self, from: NodeId, to: NodeId, key: u64) -> Option<Vec<LinkId>> {
         let mut path = Vec::new();
+        self.chose = false;
         if self.routing == Routing::EqualLength && !self.core.is_empty() {
+            self.chose = self.core.len() > 1;
             let core = self.core[(mix(self.seed ^ mix(key ^ 0xc0fe)) % self.core.len() as u64) as usize];
             if self.walk(from, core, key, &mut path) && self.walk(core, to, key, &mut path) {
                 return Some(path);
@@ -174,6 +190,11 @@ impl<'a> Router<'a> {
             path.clear();
         }
         self.walk(from, to, key, &mut path).then_some(path)
+    }
+
+    /// Whether the key decided on the path that was asked for last: another key may have another path between the same hosts.
+    pub fn key_decided(&self) -> bool {
+        self.chose
     }
 
     /// Every shortest path, up to a limit, in a fixed order.

@@ -1,6 +1,7 @@
 //! Latencies and shares that can be computed by hand.
 
 use crate::common::*;
+use fanin_sim::spec::{Link, Node, NodeId, Spec};
 use fanin_sim::stack::Stack;
 use fanin_units::{Duration, QueueLimit, Rate};
 
@@ -67,4 +68,32 @@ fn two_long_flows_share_a_bottleneck_and_fill_it() {
         assert!(r.ports[1].drops > 0 && r.ports[1].max_queue_packets == 100, "{cc}");
         assert_eq!(r.flows.iter().map(|f| f.timeouts).sum::<u64>(), 0, "{cc}");
     }
+}
+
+#[test]
+fn connections_of_two_hosts_have_one_path_where_there_is_one_and_spread_over_two_where_these_are_equally_short() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    let t = transport(&mut spec, "newreno", open_ns2());
+    for _ in 0..64 {
+        flow(&mut spec, 0, t);
+    }
+    let ways = |spec: &Spec| -> Vec<Vec<u32>> {
+        let routes = fanin_sim::routes(spec).unwrap_or_else(|e| panic!("{e}"));
+        routes.iter().map(|[forward, _]| forward.iter().map(|l| l.0).collect()).collect()
+    };
+    // Up from the sender, down to the client.
+    assert!(ways(&spec).iter().all(|way| way == &[2, 1]));
+    // A second switch with the same cables.
+    let other = spec.nodes.len() as u32;
+    spec.nodes.push(Node { name: "other".into(), ..spec.nodes[1].clone() });
+    for old in spec.links.clone() {
+        let moved = |node: NodeId| if node == NodeId(1) { NodeId(other) } else { node };
+        spec.links.push(Link { from: moved(old.from), to: moved(old.to), ..old });
+    }
+    let ways = ways(&spec);
+    let by_first = ways.iter().filter(|way| way == &&[2, 1]).count();
+    let by_other = ways.iter().filter(|way| way == &&[6, 5]).count();
+    assert_eq!(by_first + by_other, 64);
+    // Each is drawn with 1/2: 64 draws stay within 16 and 48 but for once in 20,000.
+    assert!((16..=48).contains(&by_first), "{by_first} of 64");
 }
