@@ -136,6 +136,19 @@ fn a_host_that_sets_psh_on_every_segment_shows_nothing_on_full_ones() {
 }
 
 #[test]
+fn an_upload_and_an_answer_that_offload_cuts_are_a_message_each() {
+    let mut talk = Talk::new();
+    for _ in 0..4 {
+        // Each leaves in two bursts, whose ends have PSH.
+        talk.ask(10_000, FULL).ask(200, 780).answer(20, push());
+        talk.ask(5_000, 100).answer(FULL, push()).answer(700, push());
+    }
+    let (found, _) = talk.messages(0);
+    let sizes: Vec<(u64, u64)> = found.iter().map(|&(_, asked, answered, _)| (asked, answered)).collect();
+    assert_eq!(sizes, [(1_780, 20), (100, 1_700)].repeat(4));
+}
+
+#[test]
 fn nothing_is_told_apart_where_psh_is_not_informative() {
     // Answers in two writes, a head and a body: twice as many ends as requests.
     let mut talk = Talk::new();
