@@ -178,7 +178,10 @@ impl Writes {
                     }
                 }
             }
-            (false, _) => self.counts.odd += u32::from(whole),
+            (false, count) => {
+                self.counts.odd += u32::from(whole);
+                self.counts.several += u32::from(whole && count > 1);
+            }
         }
     }
 
