@@ -66,7 +66,7 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
 
     Groups without requests are left out, unless their messages leave together.
 
-    Keys are ``group`` (position in the groups), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
+    Keys are ``group`` (position in the groups), ``requests`` (those that its begin or end cut off are left out), ``closed``,
     ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``trailing`` and
     ``trailing_share`` (requests that end with calls after all other answers, which bring hardly anything, and the share of their time that these take),
     ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
