@@ -141,11 +141,11 @@ fn an_upload_and_an_answer_that_offload_cuts_are_a_message_each() {
     for _ in 0..4 {
         // Each leaves in two bursts, whose ends have PSH.
         talk.ask(10_000, FULL).ask(200, 780).answer(20, push());
-        talk.ask(5_000, 100).answer(FULL, push()).answer(700, push());
+        talk.ask(5_000, 100).answer(2 * FULL, push()).answer(700, push());
     }
     let (found, _) = talk.messages(0);
     let sizes: Vec<(u64, u64)> = found.iter().map(|&(_, asked, answered, _)| (asked, answered)).collect();
-    assert_eq!(sizes, [(1_780, 20), (100, 1_700)].repeat(4));
+    assert_eq!(sizes, [(1_780, 20), (100, 2_700)].repeat(4));
 }
 
 /// Three requests at a time, whose answers have as many ends in two of four times: in the others two answers are in one segment.
