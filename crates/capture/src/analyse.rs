@@ -5,6 +5,7 @@ use crate::decode::{Decoded, decode, knows_linktype};
 use crate::file::{CaptureFile, Frame, Input, Position};
 use crate::fitness::{Counted, Measured, Resolution};
 use crate::hosts::Hosts;
+use crate::inflight;
 use crate::table::Table;
 use crate::timeline::{Clock, Noted, Sorter};
 use crate::{
@@ -326,6 +327,8 @@ struct About {
     merged: Option<u32>,
     /// Per protocol: requests that were read, that were not, and how many of the latter are on connections that lack stored payload.
     messages: BTreeMap<Protocol, (u64, u64, u64)>,
+    /// Of connections of no known protocol: what the ends of writes show ([`inflight::ends`]).
+    unknown: [u64; 4],
 }
 
 impl About {
@@ -343,6 +346,10 @@ impl About {
             let lacking = c.messages.unseen_bytes > 0 && protocol != Protocol::Tls;
             *cut += if lacking { u64::from(c.messages.unread) } else { 0 };
             *cut += u64::from(c.messages.hidden);
+        } else {
+            for (sum, count) in self.unknown.iter_mut().zip(inflight::ends(c.writes)) {
+                *sum += count;
+            }
         }
         for (side, peer) in [(&c.to_server, &c.to_client), (&c.to_client, &c.to_server)] {
             if side.largest_segment > peer.mss_option.map_or(LARGEST_ON_WIRE, u32::from) {
@@ -352,7 +359,7 @@ impl About {
     }
 
     fn warnings(self) -> impl Iterator<Item = Warning> {
-        let About { of, one_sided, unopened, missing: (bytes, lacking), merged, messages } = self;
+        let About { of, one_sided, unopened, missing: (bytes, lacking), merged, messages, unknown } = self;
         let one_sided = (one_sided > 0).then_some(Warning::OneSided { connections: one_sided, of });
         let unopened = (unopened > 0).then_some(Warning::NoHandshake { connections: unopened, of });
         let missing = (bytes > 0).then_some(Warning::MissingData { bytes, connections: lacking });
@@ -365,11 +372,17 @@ impl About {
             .chain(messages.into_iter().filter_map(|(protocol, (read, unread, cut))| {
                 let of = read + unread;
                 (unread as f64 > UNREAD * of as f64).then_some(Warning::MessagesUnread {
-                    protocol,
+                    protocol: Some(protocol),
                     unread,
                     of,
                     cut: cut > 0,
                 })
+            }))
+            .chain(inflight::are_mixed(unknown).map(|(unread, of)| Warning::MessagesUnread {
+                protocol: None,
+                unread,
+                of,
+                cut: false,
             }))
     }
 }

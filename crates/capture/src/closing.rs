@@ -8,7 +8,7 @@ use crate::stages::{Place, Request};
 use crate::waiting::{Release, Round};
 use crate::workload::Workload;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// When an answer had come is known to this only: see `release::SEEN`, and twice that where two such times are compared.
 const SEEN: u64 = 100_000;
@@ -22,7 +22,7 @@ pub struct Closing {
     /// Position in [`Workload::companies`].
     #[serde(rename = "group")]
     pub company: u32,
-    /// Requests, without those that the end of the capture cut off.
+    /// Requests, without those that the begin or the end of the capture cut off.
     pub requests: u64,
     /// Those that close.
     pub closed: u64,
@@ -137,6 +137,7 @@ impl Workload {
         let behind = self.behind(&requests);
         let asked: Vec<Vec<u32>> = requests.iter().map(|request| self.servers_of(request)).collect();
         let lacking = self.lacking(&requests, &asked);
+        let halves = self.begun_before(&requests);
         let mut all: Vec<Closing> = Vec::new();
         for (n, &unbound) in (0..).zip(&unbound) {
             if self.companies[n as usize].rounds == 0 && unbound == 0 {
@@ -150,7 +151,7 @@ impl Workload {
             let (begun, pause) = places.begun(n);
             for (number, request) in requests.iter().enumerate().filter(|(_, request)| request.company == n) {
                 let state = State { lost: lost[number] || places.misses_its_first(request), ..places.state(request) };
-                if state.unanswered && places.is_cut_off(request) {
+                if state.unanswered && places.is_cut_off(request) || halves.contains(&number) {
                     continue;
                 }
                 let messages = request.messages().count() as u64;
@@ -193,6 +194,36 @@ impl Workload {
 }
 
 impl Workload {
+    /// Takes the times from requests that began before the capture: it has no begin of theirs.
+    pub(crate) fn forget_halves(&mut self) {
+        if self.connections.iter().all(|connection| connection.opened) {
+            return;
+        }
+        let requests = self.requests();
+        for half in self.begun_before(&requests) {
+            self.rounds[requests[half].round as usize].took_ns = None;
+        }
+    }
+
+    /// The first request of each company, by number, if it began before the capture: its connections were open then, and most requests have more messages.
+    fn begun_before(&self, requests: &[Request]) -> BTreeSet<usize> {
+        let mut of: BTreeMap<u32, (usize, Vec<u64>)> = BTreeMap::new();
+        for (number, request) in requests.iter().enumerate() {
+            let (_, sizes) = of.entry(request.company).or_insert_with(|| (number, Vec::new()));
+            sizes.push(request.messages().count() as u64);
+        }
+        let open = |company: u32| {
+            let mut mine = self.companies[company as usize].connections.iter();
+            mine.any(|&c| self.connections.get(c as usize).is_some_and(|c| !c.opened))
+        };
+        let half = |(company, (number, sizes)): (u32, (usize, Vec<u64>))| {
+            let (size, usual) = (sizes[0], Spread::of(sizes));
+            let fewer = size < usual.usual && 2.0 * usual.usual_share > 1.0;
+            (fewer && open(company)).then_some(number)
+        };
+        of.into_iter().filter_map(half).collect()
+    }
+
     /// The user went on with some of the answers to what he asked first: no hedge, whose answers are more than its first messages.
     fn is_partial(&self, request: &Request) -> bool {
         let round = &self.rounds[request.round as usize];

@@ -203,7 +203,7 @@ impl<'a> Gathered<'a> {
             message.took_ns = times.asked.zip(times.answered).and_then(|(asked, at)| at.checked_sub(asked));
             mine.messages.push(message);
         }
-        Workload {
+        let mut workload = Workload {
             format: FORMAT.to_owned(),
             version: WORKLOAD_VERSION,
             source: self.analysis.summary.file.clone(),
@@ -214,7 +214,9 @@ impl<'a> Gathered<'a> {
             companies: found.companies,
             untold: self.untold,
             traced: false,
-        }
+        };
+        workload.forget_halves();
+        workload
     }
 }
 

@@ -30,6 +30,19 @@ pub(crate) fn tell_nothing(writes: WriteCounts, requests: usize) -> bool {
     (writes.shown, writes.apart, writes.odd) == (0, 0, 0) && requests >= SHOWN
 }
 
+/// What the ends of writes show, as counts that add up.
+pub(crate) fn ends(writes: WriteCounts) -> [u64; 4] {
+    [writes.shown, writes.apart, writes.odd, writes.several].map(u64::from)
+}
+
+/// Where several requests of an unknown protocol are under way on a connection and answered in any order: how often, of how many times. More than one
+/// request has ended in these, and now and then as many as answers have, as parts of one request never do; but mostly the ends are no messages.
+pub(crate) fn are_mixed([shown, apart, odd, several]: [u64; 4]) -> Option<(u64, u64)> {
+    let (mixed, of) = (apart + several, shown + apart + odd);
+    let often = |count: u64| count * u64::from(ODD) > of;
+    (often(odd) && often(mixed) && apart >= u64::from(SHOWN_BY_WRITES)).then_some((mixed, of))
+}
+
 /// Puts what was read by the connection's protocol in the place of the turns that it looks like.
 pub(crate) fn by_protocol(exchanges: Vec<Exchange>, stretches: &[Stretch]) -> Vec<Exchange> {
     if stretches.is_empty() {
@@ -369,11 +382,19 @@ mod tests {
 
     #[test]
     fn a_connection_whose_ends_never_fit_tells_nothing() {
-        let counts = |shown, apart, odd| WriteCounts { shown, apart, odd, unasked: 1 };
+        let counts = |shown, apart, odd| WriteCounts { shown, apart, odd, unasked: 1, several: 0 };
         assert!(tell_nothing(counts(0, 0, 0), 3));
         assert!(!tell_nothing(counts(0, 0, 0), 2), "cut short");
         let told = [counts(1, 0, 0), counts(0, 1, 0), counts(0, 0, 1)];
         assert!(told.iter().all(|&counts| !tell_nothing(counts, 30)));
+    }
+
+    #[test]
+    fn several_requests_are_under_way_where_ends_of_several_are_mostly_no_messages() {
+        assert_eq!(are_mixed([113, 90, 552, 240]), Some((330, 755)));
+        assert_eq!(are_mixed([113, 2, 552, 240]), None, "requests in parts");
+        assert_eq!(are_mixed([113, 20, 552, 40]), None, "answers in parts");
+        assert_eq!(are_mixed([900, 90, 110, 90]), None, "the ends tell messages");
     }
 
     #[test]

@@ -366,8 +366,10 @@ pub struct WriteCounts {
     pub shown: u32,
     /// Times that requests in flight together had as many ends as their answers.
     pub apart: u32,
-    /// Times that the ends were no messages.
+    /// Times that the ends were no messages,
     pub odd: u32,
+    /// and more than one of them was a request's.
+    pub several: u32,
     /// Ends, on short segments, of what one side wrote before the other had said anything.
     pub unasked: u32,
 }

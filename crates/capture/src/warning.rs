@@ -114,10 +114,10 @@ pub enum Warning {
         /// Connections concerned.
         connections: u64,
     },
-    /// Requests of a protocol that is known and whose messages could not be told apart.
+    /// Requests whose messages could not be told apart.
     MessagesUnread {
-        /// Which.
-        protocol: Protocol,
+        /// Of which protocol; none: of one that is not known, which has several under way on a connection.
+        protocol: Option<Protocol>,
         /// How many.
         unread: u64,
         /// Of how many.
@@ -243,7 +243,11 @@ impl fmt::Display for Warning {
                 "{bytes} B of payload of {} were acknowledged or skipped but are not in the file; they are counted where their place is known",
                 count(*connections, "connection")
             ),
-            Warning::MessagesUnread { protocol, unread, of, cut } => write!(
+            Warning::MessagesUnread { protocol: None, unread, of, .. } => write!(
+                f,
+                "{unread} of {of} times one side spoke on connections of a protocol that fanin does not know, several requests were under way: which answer is whose is not told, and messages and requests are fewer and longer than they were; give the application's traces (`--spans`)"
+            ),
+            Warning::MessagesUnread { protocol: Some(protocol), unread, of, cut } => write!(
                 f,
                 "{unread} of {of} requests in {} could not be told from those in flight with them, {}",
                 protocol.name(),

@@ -66,7 +66,7 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
 
     Groups without requests are left out, unless their messages leave together.
 
-    Keys are ``group`` (position in the groups), ``requests`` (those that the end of the capture cut off are left out), ``closed``,
+    Keys are ``group`` (position in the groups), ``requests`` (those that its begin or end cut off are left out), ``closed``,
     ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``trailing`` and
     ``trailing_share`` (requests that end with calls after all other answers, which bring hardly anything, and the share of their time that these take),
     ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
@@ -249,7 +249,7 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     --------
     >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
     >>> told = {"requests": 150, "apart": 0, "partial": 0, "trailing": 0, "trailing_share": 0.0}
-    >>> told |= {"connections_per_request": sizes, "servers_per_request": sizes}
+    >>> told |= {"connections_per_request": sizes, "servers_per_request": sizes, "first_messages": sizes}
     >>> unsure([{**told, "apart": 150, "messages_per_request": sizes}]) is None
     True
     >>> unsure([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
@@ -267,7 +267,7 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     """
     for each in found:
         sizes, requests, partial = each["messages_per_request"], each["requests"], each["partial"]
-        if requests >= FEWEST and sizes["usual_share"] < MOSTLY and not each["apart"]:
+        if requests >= FEWEST and sizes["usual_share"] < MOSTLY and not each["apart"] and not _begins_once(each):
             return (
                 f"requests have {sizes['min']} to {sizes['max']} messages, and only {sizes['usual_share']:.0%} of them the usual {sizes['usual']}: either "
                 "the application asks for so many or requests were mixed up; its traces tell (--spans)"
@@ -289,6 +289,21 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
                 "after all, but how many are waited for, and so how long requests last, is told by the application's traces alone (--spans)"
             )
     return None
+
+
+def _begins_once(closing: dict[str, Any]) -> bool:
+    """Whether each request begins with as many messages as most do, and asks fewer later: two that were mixed up would begin twice.
+
+    Examples
+    --------
+    >>> first = {"min": 8, "usual": 8}
+    >>> [_begins_once({"messages_per_request": {"max": most}, "first_messages": first}) for most in (15, 16)]
+    [True, False]
+    >>> _begins_once({"messages_per_request": {"max": 12}, "first_messages": {"min": 7, "usual": 8}})
+    False
+    """
+    sizes, first = closing["messages_per_request"], closing["first_messages"]
+    return bool(first["min"] >= first["usual"] and sizes["max"] < 2 * first["usual"])
 
 
 def _times_each(closing: dict[str, Any]) -> int:

@@ -78,6 +78,29 @@ fn a_request_without_an_answer_does_not_close_unless_the_capture_ended() {
     assert_eq!((closing(&workload).closed, closing(&workload).faults.count()), (2, 0));
 }
 
+/// Of the first request one message left before the capture began, in which its connections were open already, or opened.
+#[test]
+fn a_request_that_began_before_the_capture_is_left_out() {
+    let requests = |opened: bool, whole: u64| {
+        let mut workload = twice();
+        for _ in 0..whole {
+            for connection in &mut workload.connections {
+                let mut again = connection.messages[1].clone();
+                again.start_ns += 10_000_000 * (connection.messages.len() as u64 - 1);
+                connection.messages.push(again);
+            }
+            let m = workload.connections[0].messages.len() as u32 - 1;
+            let next = Round { requests: vec![(0, m), (1, m)], ..workload.rounds[1].clone() };
+            workload.rounds.push(next);
+        }
+        workload.rounds[0].requests = vec![(1, 0)];
+        workload.connections.iter_mut().for_each(|connection| connection.opened = opened);
+        let found = closing(&workload);
+        (found.requests, found.messages_per_request.min)
+    };
+    assert_eq!((requests(false, 2), requests(true, 2)), ((3, 2), (4, 1)));
+}
+
 #[test]
 fn a_request_that_lasts_longer_than_its_messages_is_a_fault() {
     let mut workload = twice();

@@ -3,7 +3,7 @@
 //! Connections that go their own way meet by chance. Messages that leave with others more often than chance gives are of requests whose ends are not
 //! known, so that neither their count nor their times are.
 
-use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, LITTLE, ON_A_TICK, SELDOM, TOGETHER, by_chance};
+use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, LITTLE, ON_A_TICK, SELDOM, TOGETHER, by_chance, most_alike};
 use crate::stages::Request;
 use crate::waiting::{Company, Edge, OWN_ANSWER};
 use crate::workload::Workload;
@@ -123,14 +123,6 @@ fn after_the_same_time(loose: &[Loose], mine: &[&Loose], counts: &mut [u64]) {
     }
 }
 
-/// The times that most are like, to what one loop takes: the least of these, and how many there are.
-fn most_alike(times: &[u64]) -> (u64, usize) {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    let alike = |(n, &from): (usize, &u64)| (from, sorted.partition_point(|&time| time <= from + TOGETHER) - n);
-    sorted.iter().enumerate().map(alike).max_by_key(|&(_, count)| count).unwrap_or_default()
-}
-
 /// Each message follows the answer before on its connection after about the same time, as a check does whose application sleeps in between: what it waits
 /// for is known.
 fn keeps_time(company: &Company) -> bool {
@@ -176,10 +168,5 @@ mod tests {
     fn what_is_asked_so_long_after_another_server_each_time_is_of_its_request() {
         assert_eq!(followed(|n| 3_000 + n * 37 % 500), 200, "by a timer of 3 ms");
         assert_eq!(followed(|n| 1_000 + n * 7_919 % 16_000), 0, "at times of no order");
-    }
-
-    #[test]
-    fn times_are_alike_to_half_a_millisecond() {
-        assert_eq!(most_alike(&[3_000_000, 9_000_000, 3_500_000, 3_100_000, 3_600_001]), (3_000_000, 3));
     }
 }

@@ -151,6 +151,12 @@ impl Writes {
     }
 
     fn tell(&mut self, connection: u32, turn: u32, whole: bool, sink: &mut dyn Sink) {
+        if self.are_cut() {
+            // What follows an end on a full segment goes on with its request.
+            let full: Vec<bool> = self.requests.iter().map(|end| !end.short).collect();
+            self.requests.iter_mut().skip(1).zip(full).for_each(|(end, goes_on)| end.part |= goes_on);
+            self.answers.retain(|end| end.short);
+        }
         // Each request ends with its last part.
         let starts: Vec<u64> = self.requests.iter().filter(|e| !e.part).map(|e| e.at).collect();
         let next = self.requests.iter().skip(1).map(|e| e.part).chain([false]);
@@ -172,8 +178,19 @@ impl Writes {
                     }
                 }
             }
-            (false, _) => self.counts.odd += u32::from(whole),
+            (false, count) => {
+                self.counts.odd += u32::from(whole);
+                self.counts.several += u32::from(whole && count > 1);
+            }
         }
+    }
+
+    /// Both sides have ends on full segments, and without these there are as many requests as answers, too: an upload and an answer that offload cut, and
+    /// no messages of whole segments.
+    fn are_cut(&self) -> bool {
+        let short = |ends: &[End]| ends.iter().filter(|end| end.short).count();
+        let (requests, answers) = (short(&self.requests), short(&self.answers));
+        requests == answers && 0 < requests && requests < self.requests.len() && answers < self.answers.len()
     }
 
     /// The capture is over, after so many turns.

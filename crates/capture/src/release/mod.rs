@@ -40,7 +40,7 @@ pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 pub(crate) use requests::{IN_THE_VALLEY, VALLEY};
 use std::collections::BTreeMap;
-pub(crate) use steady::{Excess, by_chance, quantile};
+pub(crate) use steady::{Excess, by_chance, most_alike, quantile};
 pub(crate) use step::IN_STEP;
 
 /// Fewer rounds show no steadiness.

@@ -1,5 +1,7 @@
 //! How steady a delay is, and how steady it would be by chance.
 
+use super::TOGETHER;
+
 /// Delays that differ by less than this are equal: hosts wake and time stamps are taken with such an error.
 pub(super) const RESOLUTION: f64 = 20_000.0;
 
@@ -41,6 +43,14 @@ pub(crate) fn by_chance(n: usize, from: u64, to: u64) -> u64 {
     from + ((to - from) as f64 * share) as u64
 }
 
+/// The times that most are like, to what one loop takes: the least of these, and how many there are.
+pub(crate) fn most_alike(times: &[u64]) -> (u64, usize) {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let alike = |(n, &from): (usize, &u64)| (from, sorted.partition_point(|&time| time <= from + TOGETHER) - n);
+    sorted.iter().enumerate().map(alike).max_by_key(|&(_, count)| count).unwrap_or_default()
+}
+
 /// How much more often something is seen than at moments that have nothing to do with it: as a share of what chance leaves, and in standard deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Excess {
@@ -63,6 +73,11 @@ impl Excess {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_alike_to_half_a_millisecond() {
+        assert_eq!(most_alike(&[3_000_000, 9_000_000, 3_500_000, 3_100_000, 3_600_001]), (3_000_000, 3));
+    }
 
     #[test]
     fn equal_delays_cost_nothing_and_an_outlier_costs_its_logarithm() {

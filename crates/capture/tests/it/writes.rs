@@ -99,7 +99,7 @@ fn requests_sent_before_any_answer_are_told_apart_by_the_ends_of_their_answers()
     let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
     let expected = [(at + 5_000, 100, 3_500, false), (at + 10_000, 80, 700, true), (at + 15_000, 120, 12_300, true)];
     assert_eq!(found[..3], expected);
-    assert_eq!((found.len(), counts), (4, WriteCounts { shown: 5, apart: 1, odd: 0, unasked: 1 }));
+    assert_eq!((found.len(), counts), (4, WriteCounts { shown: 5, apart: 1, odd: 0, several: 0, unasked: 1 }));
 }
 
 #[test]
@@ -132,7 +132,37 @@ fn a_host_that_sets_psh_on_every_segment_shows_nothing_on_full_ones() {
     let (found, counts) = talk.ask(20_000, 100).answer(500, push()).messages(4);
     // Short segments end answers still.
     assert_eq!(found[..2], [(at + 5_000, 100, 2_300, false), (at + 10_000, 100, 4_100, true)]);
-    assert_eq!(counts, WriteCounts { shown: 5, apart: 1, odd: 0, unasked: 1 });
+    assert_eq!(counts, WriteCounts { shown: 5, apart: 1, odd: 0, several: 0, unasked: 1 });
+}
+
+#[test]
+fn an_upload_and_an_answer_that_offload_cuts_are_a_message_each() {
+    let mut talk = Talk::new();
+    for _ in 0..4 {
+        // Each leaves in two bursts, whose ends have PSH.
+        talk.ask(10_000, FULL).ask(200, 780).answer(20, push());
+        talk.ask(5_000, 100).answer(2 * FULL, push()).answer(700, push());
+    }
+    let (found, _) = talk.messages(0);
+    let sizes: Vec<(u64, u64)> = found.iter().map(|&(_, asked, answered, _)| (asked, answered)).collect();
+    assert_eq!(sizes, [(1_780, 20), (100, 2_700)].repeat(4));
+}
+
+/// Three requests at a time, whose answers have as many ends in two of four times: in the others two answers are in one segment.
+#[test]
+fn several_requests_under_way_whose_ends_do_not_fit_are_warned_of() {
+    let mut talk = Talk::new();
+    talk.plain();
+    for n in 0..20 {
+        talk.ask(10_000, 100).ask(1_000, 80).ask(1_000, 120).answer(700, push());
+        if n % 4 < 2 {
+            talk.answer(300, push()).answer(500, push())
+        } else {
+            talk.answer(800, push())
+        };
+    }
+    let unread = |talk: &mut Talk| talk.script.analyse().warnings.iter().any(|w| w.kind() == "messages-unread");
+    assert!(unread(&mut talk) && !unread(Talk::new().plain()));
 }
 
 #[test]
