@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,46 @@ def test_a_comparison_is_the_same_whatever_lies_aside(monkeypatch: pytest.Monkey
     there, beside = compared()
     assert there == told
     assert all(one.equals(other) for one, other in zip(frames, beside, strict=True))
+
+
+def many_connections(path: Path, count: int) -> Path:
+    """A request and its answer on each of so many connections."""
+
+    def packet(at: int, to_server: bool, flags: int, seq: int, ack: int, data: int, port: int) -> bytes:
+        hosts, ports = (bytes([10, 1, 0, 1]), bytes([10, 2, 0, port % 20])), (1024 + port // 20, 80)
+        source, target = (0, 1) if to_server else (1, 0)
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + data, 0, 0, 64, 6, 0, hosts[source], hosts[target])
+        tcp = struct.pack(">HHIIBBHHH", ports[source], ports[target], seq, ack, 0x50, flags, 65535, 0, 0)
+        stored = bytes(12) + b"\x08\x00" + ip + tcp
+        return struct.pack("<IIII", at // 1_000_000, at % 1_000_000, len(stored), len(stored) + data) + stored
+
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for n in range(count):
+            at = 1_000_000 + 100 * n
+            file.write(packet(at, True, 2, 0, 0, 0, n) + packet(at + 20, False, 18, 0, 1, 0, n))
+            file.write(packet(at + 40, True, 24, 1, 1, 100, n) + packet(at + 80, False, 24, 1, 101, 1000, n))
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's (O_TMPFILE)")
+def test_rows_of_many_connections_lie_lyingand_are_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = many_connections(tmp_path / "many.pcap", 33_000)
+
+    def nameless() -> int:
+        targets = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+        return sum(target.startswith(str(tmp_path)) and target.endswith("(deleted)") for target in targets)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lying = fanin.trains(capture)
+    assert nameless() == 3
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    here = fanin.trains(capture)
+    assert nameless() == 3
+    assert lying.turns.height == 33_000
+    assert lying.turns.equals(here.turns)
+    assert lying.trains.equals(here.trains)
+    assert [lying.connections[n] for n in (0, 5, 32_999)] == [here.connections[n] for n in (0, 5, 32_999)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -529,14 +530,18 @@ def trains(
     ['connection', 'direction', 'start_ms', 'end_ms']
     """
     from fanin import _native
+    from fanin.runs.store import cache_folder
 
+    place = None
+    with suppress(RuntimeError):  # a user without a home
+        place = cache_folder()
     # Standard input has a name that any program can open.
     path = Path("/dev/stdin") if str(capture) == "-" else Path(capture)
     known = rack if isinstance(rack, _native.Rack) or rack is None else _rack(rack)
 
     def read(watch: Watch) -> Capture:
         with may_be_left():
-            return _native.analyse(path, gap, floor, known, watch)
+            return _native.analyse(path, gap, floor, known, watch, place)
 
     with progress(f"reading {shown(path.name)}", 1) as bar:
         found = watched(read, bar)
