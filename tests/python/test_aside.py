@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import fanin
@@ -139,3 +140,23 @@ def test_rows_of_many_connections_lie_lyingand_are_the_same_rows(
     assert lying.turns.equals(here.turns)
     assert lying.trains.equals(here.trains)
     assert [lying.connections[n] for n in (0, 5, 32_999)] == [here.connections[n] for n in (0, 5, 32_999)]
+
+
+def test_other_threads_go_on_while_the_traffic_of_many_connections_is_found(tmp_path: Path) -> None:
+    found = fanin.trains(many_connections(tmp_path / "many.pcap", 5_000))
+    over, ticks = threading.Event(), 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while not over.wait(0.001):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    before = ticks
+    found.workload()
+    during = ticks - before
+    over.set()
+    thread.join()
+    # One that waits for the whole of it ticks as it begins and as it ends; Ctrl-C waits likewise.
+    assert during > 10

@@ -226,8 +226,9 @@ impl Capture {
     #[pyo3(signature = (aggregator=None))]
     fn workload(&self, py: Python<'_>, aggregator: Option<&str>) -> PyResult<Replay> {
         let ip = aggregator.map(|text| address(py, text)).transpose()?;
-        let workload = self.0.workload(ip).map_err(|error| workload_error(py, &error))?;
-        Ok(Replay::new(Arc::new(workload), false, false))
+        // Of a million connections it takes minutes: other threads go on meanwhile, and Ctrl-C is answered.
+        py.detach(|| self.0.workload(ip).map(|workload| Replay::new(Arc::new(workload), false, false)))
+            .map_err(|error| workload_error(py, &error))
     }
 
     /// Whether the tap is between the queue and this host; None where the capture does not show it.

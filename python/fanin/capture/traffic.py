@@ -323,7 +323,14 @@ class TrainsResult:
         fanin.CaptureError
             When no such host received payload.
         """
-        return self._capture.workload(aggregator)
+
+        def work(_: Watch) -> Replay:
+            with may_be_left():
+                return self._capture.workload(aggregator)
+
+        # On a thread: of many connections it takes minutes, which Ctrl-C ends.
+        with silent("", 1) as bar:
+            return watched(work, bar)
 
     def behind_the_queue(self, aggregator: str) -> bool | None:
         """Whether the tap is between the queue and the host that the responses go to; None where the capture does not show it.
