@@ -213,7 +213,8 @@ wheel: build host
 	$(BIN)/python tools/wheel.py dist papers target/host target/share
 	$(BIN)/python tools/try_wheel.py dist $(CAPTURE)
 
-# Everything that must hold before a release; what a machine lacks is named and left out.
+# Everything that must hold before a release; what a machine lacks is named and left out. CONTAINER is more words for the container's builder:
+# make release-check CONTAINER="--build-arg BASE=..."
 release-check:
 	$(PYTHON) tools/release_check.py
 

@@ -36,6 +36,8 @@ def main(dist: Path, capture: Path) -> None:
         empty = Path(place) / "empty"
         empty.mkdir()
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))} | {"HOME": place}
+        # Where no shell is among the processes above (nohup, a service), typer would take none for the one that is named.
+        clean["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
 
         def fanin(*arguments: object) -> str:
             command = [home / "bin/fanin", *map(str, arguments)]

@@ -129,6 +129,13 @@ def _sentence(error: BaseException) -> str | None:
         return _short(f"error: command line: {text[0].lower()}{text[1:]}{_nearest(text)}; see --help") if text else ""
     if of_memory(error):
         return None
+    if isinstance(error, UnicodeEncodeError):
+        # Python stands surrogates for the bytes of a word that are no text; what is no path is text.
+        spoilt = [word for word in sys.argv[1:] if any("\udc80" <= letter <= "\udcff" for letter in word)]
+        if spoilt:
+            return _short(
+                f"error: command line: `{visible(spoilt[0])}` is no text (UTF-8); only names of files may have such bytes"
+            )
     if isinstance(error, Exception) and _is_stale(error):
         return f"error: the compiled module is of another version than the Python around it ({error}); run `make build`, or install fanin anew"
     reason = str(error.strerror).lower() if isinstance(error, OSError) else refused(error)

@@ -287,8 +287,9 @@ def analyse(
     floor: str | None = None,
     rack: Rack | None = None,
     watch: Watch | None = None,
+    aside: PathLike[str] | None = None,
 ) -> Capture:
-    """Read a capture; `rack` is the one that it was taken on, where that is known."""
+    """Read a capture; `rack` is the one that it was taken on, where that is known. Many rows lie in files without a name in the folder `aside`."""
 
 def registry_json(kind: str) -> str:
     """List a registry as JSON."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import fanin
@@ -95,3 +97,66 @@ def test_a_comparison_is_the_same_whatever_lies_aside(monkeypatch: pytest.Monkey
     there, beside = compared()
     assert there == told
     assert all(one.equals(other) for one, other in zip(frames, beside, strict=True))
+
+
+def many_connections(path: Path, count: int) -> Path:
+    """A request and its answer on each of so many connections."""
+
+    def packet(at: int, to_server: bool, flags: int, seq: int, ack: int, data: int, port: int) -> bytes:
+        hosts, ports = (bytes([10, 1, 0, 1]), bytes([10, 2, 0, port % 20])), (1024 + port // 20, 80)
+        source, target = (0, 1) if to_server else (1, 0)
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + data, 0, 0, 64, 6, 0, hosts[source], hosts[target])
+        tcp = struct.pack(">HHIIBBHHH", ports[source], ports[target], seq, ack, 0x50, flags, 65535, 0, 0)
+        stored = bytes(12) + b"\x08\x00" + ip + tcp
+        return struct.pack("<IIII", at // 1_000_000, at % 1_000_000, len(stored), len(stored) + data) + stored
+
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for n in range(count):
+            at = 1_000_000 + 100 * n
+            file.write(packet(at, True, 2, 0, 0, 0, n) + packet(at + 20, False, 18, 0, 1, 0, n))
+            file.write(packet(at + 40, True, 24, 1, 1, 100, n) + packet(at + 80, False, 24, 1, 101, 1000, n))
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's (O_TMPFILE)")
+def test_rows_of_many_connections_lie_lyingand_are_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = many_connections(tmp_path / "many.pcap", 33_000)
+
+    def nameless() -> int:
+        targets = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+        return sum(target.startswith(str(tmp_path)) and target.endswith("(deleted)") for target in targets)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lying = fanin.trains(capture)
+    assert nameless() == 3
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    here = fanin.trains(capture)
+    assert nameless() == 3
+    assert lying.turns.height == 33_000
+    assert lying.turns.equals(here.turns)
+    assert lying.trains.equals(here.trains)
+    assert [lying.connections[n] for n in (0, 5, 32_999)] == [here.connections[n] for n in (0, 5, 32_999)]
+
+
+def test_other_threads_go_on_while_the_traffic_of_many_connections_is_found(tmp_path: Path) -> None:
+    found = fanin.trains(many_connections(tmp_path / "many.pcap", 5_000))
+    over, ticks = threading.Event(), 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while not over.wait(0.001):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    before = ticks
+    found.workload()
+    during = ticks - before
+    over.set()
+    thread.join()
+    # One that waits for the whole of it ticks as it begins and as it ends; Ctrl-C waits likewise.
+    assert during > 10

@@ -226,6 +226,25 @@ def test_bad_input_ends_in_one_sentence_and_nothing_is_written(
 COMPARE = ("compare", VLAN, "--rack", RACK, "--cc", "newreno", "--seeds", "1")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "small.toml", "--cc", "\udcff"),
+        ("run", "small.toml", "--set", "run.seeds=\udcff"),
+        ("compare", SMALL, "--rack", RACK, "--aggregator", "\udcff"),
+        ("trains", SMALL, "--gap", "\udcff"),
+    ],
+)
+def test_a_word_that_is_no_utf_8_and_names_no_file_is_one_sentence(
+    fanin: Fanin, place: Path, words: tuple[object, ...]
+) -> None:
+    place.joinpath("small.toml").write_text('[[workload]]\nkind = "incast"\nbytes = "1KB"\n')
+    done = fanin(*words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    assert done.err.startswith("fanin: error: command line: `")
+    assert "\\udcff` is no text (UTF-8)" in done.err
+
+
 def test_a_name_that_is_no_utf_8_is_a_name_like_any_other(fanin: Fanin, place: Path) -> None:
     capture, rack = place / "caf\udce9.pcap", place / "rack\udcff.toml"
     capture.write_bytes(VLAN.read_bytes())

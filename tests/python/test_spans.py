@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,8 @@ import pytest
 from fanin import spans
 from fanin.capture import waiting
 from fanin.spans.reading import _Node, _over
+
+from .conftest import RACK, SMALL
 
 DATA = Path(__file__).parents[1] / "data"
 SERVICES, REQUESTS = DATA / "services", DATA / "requests"
@@ -293,8 +300,30 @@ def test_a_byte_order_mark_a_mapped_address_and_a_fraction_are_read(tmp_path: Pa
 
 def test_traces_without_an_end_are_refused_before_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fanin.runs.executor.memory_left", lambda: 64_000_000)
-    with pytest.raises(fanin.CaptureError, match="/dev/zero: is larger than 4 MB"):
+    with pytest.raises(fanin.CaptureError, match="/dev/zero: is no text"):
         spans.read("/dev/zero")
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+        assert endless.stdout is not None
+        with pytest.raises(fanin.CaptureError, match="is larger than 4 MB"):
+            spans.read(f"/dev/fd/{endless.stdout.fileno()}")
+        endless.kill()
+
+
+def test_ctrl_c_ends_the_reading_of_traces_without_an_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "calls.csv"
+    os.mkfifo(pipe)
+    words = [Path(sys.executable).parent / "fanin", "compare", SMALL, "--rack", RACK, "--spans", pipe, "--out", "out"]
+    with (
+        subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as command,
+        pipe.open("w") as end,
+        subprocess.Popen(["yes"], stdout=end) as endless,
+    ):
+        time.sleep(0.5)
+        command.send_signal(signal.SIGINT)
+        said = command.communicate(timeout=20)[1]
+        endless.kill()
+    assert (command.returncode, said) == (130, "fanin: interrupted, nothing was written\n")
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_a_comparison_says_what_the_capture_alone_would_have_said(capture: fanin.TrainsResult, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 use crate::connections::Packed;
 use crate::{Analysis, Late, Queued, Train, Turn, Workload, WorkloadError};
+use std::fs::File;
+use std::io;
 use std::net::IpAddr;
 
 /// An analysis whose turns and trains are packed: less than half of what they take as they are.
@@ -20,6 +22,16 @@ impl Kept {
         let turns = std::mem::take(&mut analysis.turns).into_iter().map(|turn| (turn, lates(&turn))).collect();
         let trains = std::mem::take(&mut analysis.trains).into_iter().collect();
         Kept { analysis, turns, trains }
+    }
+
+    /// Has its rows in files that no folder names, a file each, as far as these take them.
+    ///
+    /// # Errors
+    /// The system's; what is not in a file is where it was.
+    pub fn put_aside(&mut self, file: impl Fn() -> io::Result<File>) -> io::Result<()> {
+        self.analysis.connections.put_aside(file()?)?;
+        self.turns.put_aside(file()?)?;
+        self.trains.put_aside(file()?)
     }
 
     /// All but turns and trains.
@@ -58,6 +70,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::tests::unnamed;
     use crate::{Gap, Options, analyse};
     use std::ops::ControlFlow;
     use std::path::Path;
@@ -73,6 +86,11 @@ mod tests {
         assert_eq!(kept.workload(None).unwrap(), found.workload(None).unwrap());
         assert_eq!(kept.queued_before(found.hosts[0].ip), found.queued_before(found.hosts[0].ip));
         assert!(kept.analysis().turns.is_empty() && kept.analysis().trains.is_empty());
+        let mut aside = kept.clone();
+        aside.put_aside(|| Ok(unnamed())).unwrap();
+        assert_eq!(aside.turns.bytes() + aside.trains.bytes(), 8 * (found.turns.len() + found.trains.len()));
+        assert_eq!((aside.turns(), aside.trains()), (kept.turns(), kept.trains()));
+        assert_eq!(aside.analysis(), kept.analysis());
         assert!(2 * kept.turns.bytes() <= found.turns.len() * size_of::<Turn>());
         assert!(2 * kept.trains.bytes() <= found.trains.len() * size_of::<Train>());
     }

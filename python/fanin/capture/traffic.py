@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -322,7 +323,14 @@ class TrainsResult:
         fanin.CaptureError
             When no such host received payload.
         """
-        return self._capture.workload(aggregator)
+
+        def work(_: Watch) -> Replay:
+            with may_be_left():
+                return self._capture.workload(aggregator)
+
+        # On a thread: of many connections it takes minutes, which Ctrl-C ends.
+        with silent("", 1) as bar:
+            return watched(work, bar)
 
     def behind_the_queue(self, aggregator: str) -> bool | None:
         """Whether the tap is between the queue and the host that the responses go to; None where the capture does not show it.
@@ -529,14 +537,18 @@ def trains(
     ['connection', 'direction', 'start_ms', 'end_ms']
     """
     from fanin import _native
+    from fanin.runs.store import cache_folder
 
+    place = None
+    with suppress(RuntimeError):  # a user without a home
+        place = cache_folder()
     # Standard input has a name that any program can open.
     path = Path("/dev/stdin") if str(capture) == "-" else Path(capture)
     known = rack if isinstance(rack, _native.Rack) or rack is None else _rack(rack)
 
     def read(watch: Watch) -> Capture:
         with may_be_left():
-            return _native.analyse(path, gap, floor, known, watch)
+            return _native.analyse(path, gap, floor, known, watch, place)
 
     with progress(f"reading {shown(path.name)}", 1) as bar:
         found = watched(read, bar)

@@ -38,6 +38,9 @@ OBJECTS = 16
 """So many times its text a file of JSON takes in memory."""
 LARGEST_TEXT = 1_000_000_000
 """Characters of a file, at most, where the system does not tell how much memory is left."""
+PIECE = 1_000_000
+"""Characters that are read at once."""
+NO_TEXT = "is no text; give traces as OTLP JSON, Jaeger JSON or CSV"
 SAID = 60
 """Characters of a value that a sentence repeats."""
 
@@ -95,7 +98,7 @@ def read(path: str | Path) -> list[Span]:
     except OSError as error:
         raise CaptureError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise CaptureError(f"{path}: is no text; give traces as OTLP JSON, Jaeger JSON or CSV") from None
+        raise CaptureError(f"{path}: {NO_TEXT}") from None
     form = _of_json if text.lstrip().startswith(("{", "[")) else _of_csv
     spans = list(form(text, path))
     if not spans:
@@ -112,13 +115,19 @@ def _text(path: Path) -> str:
 
     left = memory_left()
     most = LARGEST_TEXT if left is None else left // OBJECTS
+    pieces, length = [], 0
     with path.open(encoding="utf-8-sig") as file:
-        text = file.read(most + 1)
-    if len(text) > most:
-        raise CaptureError(
-            f"{path}: is larger than {most // 1_000_000} MB, for which there is no memory; give fewer traces"
-        )
-    return text
+        # A piece at a time: Ctrl-C is answered between two.
+        while piece := file.read(PIECE):
+            if "\0" in piece:
+                raise CaptureError(f"{path}: {NO_TEXT}")
+            pieces.append(piece)
+            length += len(piece)
+            if length > most:
+                raise CaptureError(
+                    f"{path}: is larger than {most // 1_000_000} MB, for which there is no memory; give fewer traces"
+                )
+    return "".join(pieces)
 
 
 def _of_csv(text: str, path: Path) -> Iterator[Span]:
