@@ -210,7 +210,7 @@ impl<'a> Gathered<'a> {
             aggregator: self.aggregator,
             servers: self.servers,
             connections: self.connections,
-            rounds: found.rounds,
+            rounds: found.rounds.into(),
             companies: found.companies,
             untold: self.untold,
             traced: false,

@@ -81,6 +81,6 @@ pub use sent::{Late, Queued};
 pub use stages::{Place, Request};
 pub use text::{open_text, read_text};
 pub use ticks::Ticks;
-pub use waiting::{Company, Delay, Edge, Release, Round};
+pub use waiting::{Company, Delay, Edge, Release, Round, Rounds};
 pub use warning::Warning;
 pub use workload::{Message, Piece, ReplayConnection, WORKLOAD_VERSION, Workload};

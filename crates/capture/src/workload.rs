@@ -1,7 +1,7 @@
 //! The workload file: what the applications asked for and when, without what the network made of it.
 
 use crate::WorkloadError;
-use crate::waiting::{Company, Release, Round, TIMER};
+use crate::waiting::{Company, Release, Rounds, TIMER};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
@@ -38,7 +38,7 @@ pub struct Workload {
     pub connections: Vec<ReplayConnection>,
     /// Requests that left together, in no order.
     #[serde(default)]
-    pub rounds: Vec<Round>,
+    pub rounds: Rounds,
     /// What was found about who waits for what.
     #[serde(default, rename = "groups", alias = "companies")]
     pub companies: Vec<Company>,

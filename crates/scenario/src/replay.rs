@@ -1,7 +1,7 @@
 //! Traffic of a capture as a workload: requests and responses, each request after what it waited for.
 
 use crate::plan::Workload;
-use fanin_capture::{Piece, Release as Waits, Round};
+use fanin_capture::{Piece, Release as Waits, Round, Rounds};
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::{BarrierId, FlowId, Gate, GateEvent, MessageId, NodeId, Release};
 use fanin_units::{Duration, Time};
@@ -17,7 +17,7 @@ pub struct Replay {
     /// In order of start.
     pub connections: Vec<Connection>,
     /// Requests that left together.
-    pub rounds: Vec<Round>,
+    pub rounds: Rounds,
     /// Stages of the requests, in order: the company, and the messages that left together.
     pub stages: Vec<(u32, Vec<(u32, u32)>)>,
 }
@@ -142,7 +142,7 @@ impl Replay {
     #[must_use]
     pub fn independent(&self) -> Replay {
         let mut alone = self.clone();
-        alone.rounds.clear();
+        alone.rounds = Rounds::default();
         alone.stages.clear();
         alone.connections.iter_mut().flat_map(|c| &mut c.turns).for_each(|t| t.release = None);
         alone

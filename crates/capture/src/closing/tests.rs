@@ -149,7 +149,7 @@ fn a_message_that_waits_inside_a_request_and_is_in_none_is_a_fault() {
 fn stages_are_what_waited_for_the_same_answers() {
     let mut workload = twice();
     let gate = crate::Round { answers: vec![(0, 0), (1, 0)], ..crate::Round::default() };
-    workload.rounds = vec![
+    *workload.rounds = vec![
         crate::Round {
             company: 0,
             requests: vec![(0, 0), (1, 0)],
@@ -218,7 +218,7 @@ fn messages_that_leave_together_and_are_in_no_request_are_unbound_and_those_that
     beside.companies.push(Company { connections: vec![2, 3], rounds: 500, ..beside.companies[0].clone() });
     let round =
         |n: u32| Round { company: 1, requests: vec![(2, n), (3, n)], took_ns: Some(1_000_000), ..Round::default() };
-    beside.rounds = (0..500).map(round).collect();
+    *beside.rounds = (0..500).map(round).collect();
     assert_eq!(closing(&beside).unbound, 0);
     assert_eq!(closing(&beside).requests, 500);
 }
@@ -316,7 +316,7 @@ fn a_user_without_a_connection_that_the_other_has_lacks_a_server_in_all_his_requ
         };
         (0..).zip(&users).map(of).collect::<Vec<_>>()
     };
-    workload.rounds = (0..20).flat_map(round).collect();
+    *workload.rounds = (0..20).flat_map(round).collect();
     let lacking = |workload: &Workload| workload.closings().iter().map(|c| c.lacking).collect::<Vec<_>>();
     assert_eq!(lacking(&workload), [0, 20]);
     workload.rounds.truncate(38);
@@ -328,7 +328,7 @@ fn two_groups(same_servers: bool) -> Vec<u64> {
     let mut workload = twice();
     let (connection, company) = (workload.connections[0].clone(), workload.companies[0].clone());
     let mut message = connection.messages[0].clone();
-    (workload.connections, workload.rounds, workload.companies) = (Vec::new(), Vec::new(), Vec::new());
+    (workload.connections, *workload.rounds, workload.companies) = (Vec::new(), Vec::new(), Vec::new());
     workload.servers = (1..=8).map(|n| [10, 0, 0, n].into()).collect();
     let begin = |n: u64| n * 20_000_000 + n * n * 7_919 % 9_000_000;
     for group in 0..2_u32 {
@@ -369,7 +369,7 @@ fn behind(following: u64, delay_ns: u64) -> Vec<u64> {
     let mut workload = twice();
     let (connection, company) = (workload.connections[0].clone(), workload.companies[0].clone());
     let mut message = connection.messages[0].clone();
-    (workload.connections, workload.rounds) = (Vec::new(), Vec::new());
+    (workload.connections, *workload.rounds) = (Vec::new(), Vec::new());
     let mut asked = |times: u64, at: &dyn Fn(u64) -> u64, release: &dyn Fn(u64) -> Option<crate::Release>| {
         let each = |n: u64| {
             (message.start_ns, message.release) = (at(n), release(n));
@@ -391,7 +391,7 @@ fn behind(following: u64, delay_ns: u64) -> Vec<u64> {
         Company { connections: vec![1, 2], rounds: 40, ..company },
     ];
     let round = |n: u32| Round { company: 1, requests: vec![(1, n), (2, n)], ..Round::default() };
-    workload.rounds = (0..40).map(round).collect();
+    *workload.rounds = (0..40).map(round).collect();
     workload.closings().iter().map(|found| found.beside).collect()
 }
 

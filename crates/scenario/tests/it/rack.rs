@@ -1,6 +1,6 @@
 //! A capture on a rack.
 
-use fanin_capture::{Release as Waits, Round};
+use fanin_capture::{Release as Waits, Round, Rounds};
 use fanin_scenario::replay::{Connection, Turn};
 use fanin_scenario::{Override, Rack, Replay};
 use fanin_sim::spec::Release;
@@ -38,7 +38,7 @@ fn replay() -> Replay {
         source: "test".to_owned(),
         servers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()],
         connections: vec![connection(0, true), connection(1, false)],
-        rounds: Vec::new(),
+        rounds: Rounds::default(),
         stages: Vec::new(),
     }
 }
