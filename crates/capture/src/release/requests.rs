@@ -262,14 +262,35 @@ pub(super) fn valley(pauses: &[u64]) -> Option<u64> {
 }
 
 /// A request that is going on, where several do beside each other.
+#[derive(Default)]
 struct Open {
     /// Position among the requests.
     number: usize,
     /// Servers that it asked.
     servers: Vec<u32>,
     last_ask: u64,
-    /// Its answers that are to come, and came lately.
-    answers: Vec<u64>,
+    /// The last of its answers that had come when it was looked at.
+    came: Option<u64>,
+    /// When the others come.
+    coming: Vec<u64>,
+}
+
+impl Open {
+    /// What has come by a time, which grows from call to call: a request may go on through a whole capture.
+    fn look(&mut self, by: u64) {
+        let came = &mut self.came;
+        self.coming.retain(|&at| {
+            if at <= by {
+                *came = (*came).max(Some(at));
+            }
+            at > by
+        });
+    }
+
+    /// When the last of what it asked and was answered happens.
+    fn last(&self) -> u64 {
+        self.coming.iter().copied().chain(self.came).max().unwrap_or(0).max(self.last_ask)
+    }
 }
 
 /// Requests beside each other on shared connections: what leaves together asks each server once, and what follows an answer at once is of its request if
@@ -279,29 +300,28 @@ fn beside(mine: &[u32], asks: &[Ask], again: bool) -> Vec<Request> {
     let mut open: Vec<Open> = Vec::new();
     for &n in mine {
         let ask = &asks[n as usize];
-        open.retain(|request| {
+        open.retain_mut(|request| {
+            request.look(ask.at + SEEN);
             // Answers that are missing lie ahead: it stays open until they have come, and for a loop's time after that.
-            let last = request.answers.iter().max().copied().unwrap_or(0).max(request.last_ask);
-            last + TOGETHER >= ask.at
+            request.last() + TOGETHER >= ask.at
         });
         // How long ago something happened that this may follow.
         let since = |request: &Open| {
             let burst = Some(ask.at - request.last_ask).filter(|&since| since <= TOGETHER);
-            let came = request.answers.iter().filter(|&&at| at <= ask.at + SEEN).max();
-            let answer = came.map(|&at| ask.at.saturating_sub(at)).filter(|&since| since <= AT_ONCE);
+            let answer = request.came.map(|at| ask.at.saturating_sub(at)).filter(|&since| since <= AT_ONCE);
             match (burst, answer) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             }
         };
-        let all_came = |request: &Open| again && request.answers.iter().all(|&at| at <= ask.at + SEEN);
+        let all_came = |request: &Open| again && request.coming.is_empty();
         let free = |request: &Open| !request.servers.contains(&ask.server) || all_came(request);
         let candidates = open.iter().enumerate().filter(|(_, request)| free(request));
         let follows = candidates.filter_map(|(place, request)| since(request).map(|since| (since, place))).min();
         let place = follows.map_or_else(
             || {
                 all.push(Vec::new());
-                open.push(Open { number: all.len() - 1, servers: Vec::new(), last_ask: 0, answers: Vec::new() });
+                open.push(Open { number: all.len() - 1, ..Open::default() });
                 open.len() - 1
             },
             |(_, place)| place,
@@ -313,7 +333,7 @@ fn beside(mine: &[u32], asks: &[Ask], again: bool) -> Vec<Request> {
         }
         request.servers.push(ask.server);
         request.last_ask = ask.at;
-        request.answers.extend(ask.answered);
+        request.coming.extend(ask.answered);
         all[request.number].push(n);
     }
     all
