@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 MACHINE := $(shell uname -m)
 # uv makes the environment from the lock file; where there is none, one is installed from PyPI for this tree alone.
 OWN_UV := target/uv/bin/uv
+CHARTS := python/fanin/html/vega.js
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(OWN_UV))
 
 RUST := Cargo.toml Cargo.lock $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*' -not -path '*/benches/*') $(shell find data -name '*.csv' 2>/dev/null)
@@ -172,7 +173,7 @@ faults: build
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)
 
-build: $(VENV)/.extension
+build: $(VENV)/.extension $(CHARTS)
 
 # Real services in network namespaces, and what is read of their captures beside their applications' logs: results/services.csv. Needs root.
 services: build
@@ -202,8 +203,11 @@ $(VENV)/.extension: $(VENV)/.parts $(RUST)
 	cargo build --release --quiet --package fanin-launcher
 	mv $(BIN)/fanin $(BIN)/fanin-python
 	cp target/release/fanin $(BIN)/fanin
-	[ python/fanin/html/vega.js -nt $(VENV)/.parts ] || $(BIN)/python tools/charts.py
 	@touch $@
+
+# The script of the pages' charts, as the installed vl-convert has it.
+$(CHARTS): $(VENV)/.parts | $(VENV)/.extension
+	$(BIN)/python tools/charts.py
 
 # One file that holds the command, the papers and the distributions. It is tried where nothing else is: an environment of its own, an empty folder.
 wheel: build host
@@ -227,4 +231,4 @@ $(OWN_UV):
 	target/uv/bin/pip install --quiet uv
 
 clean:
-	rm -rf target $(VENV) out site python/fanin/_native*.so python/fanin/html/vega.js
+	rm -rf target $(VENV) out site python/fanin/_native*.so $(CHARTS)
