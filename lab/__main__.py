@@ -9,11 +9,11 @@ from typing import Annotated
 import polars as pl
 import typer
 from fanin import __version__
+from fanin.disk.cache import cache_folder
 from fanin.disk.files import output_folder
 from fanin.errors import EngineError, FaninError, ScenarioError
 from fanin.kernel import cache
 from fanin.runs.engines import engine
-from fanin.runs.store import cache_folder
 from fanin.simulation import chosen_algorithms
 from fanin.terminal import display
 from fanin.testbed import host

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import polars as pl
 
 from fanin.capture.fitness import Fitness
+from fanin.disk.cache import cache_folder
 from fanin.disk.files import made_folder, shown, write_parquet
 from fanin.errors import keywords
 from fanin.process.progress import Progress, may_be_left, silent
@@ -328,7 +329,7 @@ class TrainsResult:
             with may_be_left():
                 return self._capture.workload(aggregator)
 
-        # On a thread: of many connections it takes minutes, which Ctrl-C ends.
+        # On a thread, which Ctrl-C ends: of many connections it takes long.
         with silent("", 1) as bar:
             return watched(work, bar)
 
@@ -537,7 +538,6 @@ def trains(
     ['connection', 'direction', 'start_ms', 'end_ms']
     """
     from fanin import _native
-    from fanin.runs.store import cache_folder
 
     place = None
     with suppress(RuntimeError):  # a user without a home

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fanin.disk.cache import cache_folder
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -26,8 +28,6 @@ KINDS = {"Float64": "d", "UInt64": "Q", "UInt32": "I"}
 
 def folder() -> Path:
     """Where these files are: temporary files may lie in memory."""
-    from fanin.runs.store import cache_folder
-
     place = cache_folder()
     place.mkdir(parents=True, exist_ok=True)
     return place

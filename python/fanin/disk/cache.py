@@ -24,7 +24,7 @@ def kept(name: str, make: Callable[[], str]) -> str:
 def recalled(name: str) -> bytes | None:
     """What was kept under a name, whole; None without."""
     try:
-        content, _, digest = (_home() / name).read_bytes().rpartition(b"\n//")
+        content, _, digest = (cache_folder() / name).read_bytes().rpartition(b"\n//")
     except (OSError, RuntimeError):
         return None
     return content if digest.decode("ascii", "replace") == hashlib.sha256(content).hexdigest() else None
@@ -34,7 +34,7 @@ def keep(name: str, content: bytes) -> None:
     """Keep it, whole or not at all; a home that cannot be written costs the next run the same time."""
     beside = None
     try:
-        home = _home()
+        home = cache_folder()
         home.mkdir(parents=True, exist_ok=True)
         beside = home / f"{name}.{os.getpid()}.part"
         beside.write_bytes(b"%s\n//%s" % (content, hashlib.sha256(content).hexdigest().encode()))
@@ -44,6 +44,6 @@ def keep(name: str, content: bytes) -> None:
             beside.unlink(missing_ok=True)
 
 
-def _home() -> Path:
-    """Raises RuntimeError where the user has no home."""
+def cache_folder() -> Path:
+    """``fanin`` in the user's cache; raises RuntimeError where the user has no home."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fanin"

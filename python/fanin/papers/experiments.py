@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fanin.disk.cache import cache_folder
 from fanin.errors import FaninError, OutputError
 from fanin.papers.catalogue import DEFAULT, Experiment, Paper, Point, Reading
 from fanin.papers.judgement import judgement_of
@@ -25,7 +26,7 @@ from fanin.papers.settling import parts
 from fanin.process.progress import Progress
 from fanin.runs.executor import Threads
 from fanin.runs.job import Document, Job, key_of
-from fanin.runs.store import Store, cache_folder
+from fanin.runs.store import Store
 from fanin.runs.tables import Frames
 from fanin.simulation import toml
 from fanin.testbed.honesty import valid

@@ -30,6 +30,7 @@ from typing import Any
 import polars as pl
 
 from fanin import _native
+from fanin.disk.cache import cache_folder
 from fanin.disk.files import file_name, ordinary, shown
 from fanin.disk.scratch import going, of_this_user, remove
 from fanin.errors import OutputError
@@ -346,11 +347,6 @@ def default_folder() -> Path:
     """``$FANIN_STORE``, or ``fanin/store`` in the user's cache."""
     named = os.environ.get("FANIN_STORE")
     return Path(named) if named else cache_folder() / "store"
-
-
-def cache_folder() -> Path:
-    """``fanin`` in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fanin"
 
 
 def _folders(folder: Path) -> list[Path]:
