@@ -1,7 +1,7 @@
 //! Who waits for what, as the workload file says it.
 
 use crate::Workload;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ pub enum Release {
 }
 
 /// Rounds that a workload and what is replayed of it have in common: of a million connections they take 0.2 GB. A change of shared ones is a copy's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Vec<Round>")]
 pub struct Rounds(Arc<Vec<Round>>);
 
 impl From<Vec<Round>> for Rounds {
@@ -80,12 +81,6 @@ impl<'a> IntoIterator for &'a Rounds {
 impl Serialize for Rounds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Rounds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error> {
-        Vec::deserialize(deserializer).map(Rounds::from)
     }
 }
 
