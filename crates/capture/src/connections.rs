@@ -86,8 +86,8 @@ impl<T> Packed<T> {
 }
 
 impl<T> Packed<T> {
-    /// Has the rows in an empty file that no folder names: the system keeps of it in memory what there is room for. They stay where they are if the
-    /// file does not take them.
+    /// Moves the rows into an empty file without a name. The system's page cache holds what there is room for. If the file cannot take the rows, they
+    /// stay in memory.
     ///
     /// # Errors
     /// The system's.

@@ -226,7 +226,7 @@ impl Capture {
     #[pyo3(signature = (aggregator=None))]
     fn workload(&self, py: Python<'_>, aggregator: Option<&str>) -> PyResult<Replay> {
         let ip = aggregator.map(|text| address(py, text)).transpose()?;
-        // Of a million connections it takes minutes: other threads go on meanwhile, and Ctrl-C is answered.
+        // Of many connections it takes long: other threads go on meanwhile, and Ctrl-C is answered.
         py.detach(|| self.0.workload(ip).map(|workload| Replay::new(Arc::new(workload), false, false)))
             .map_err(|error| workload_error(py, &error))
     }

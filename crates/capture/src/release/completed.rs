@@ -208,7 +208,7 @@ mod tests {
     fn what_a_timer_tries_anew_is_of_its_request_however_long_it_waits() {
         assert_eq!(anew(10_000, true, |n| 10 * MS + n % 9 * 50_000), 440, "10 ms");
         assert_eq!(anew(10_000, true, |n| 10 * MS + n * 7_919 % 300 * 100_000), 440, "10 to 40 ms");
-        assert_eq!(anew(10_000, false, |n| 10 * MS + n * 7_919 % 300 * 100_000), 400, "nobody waits for it");
+        assert_eq!(anew(10_000, false, |n| 10 * MS + n * 7_919 % 300 * 100_000), 400, "the user does not wait for it");
         assert_eq!(anew(199, true, |_| 10 * MS), 400, "a check of an idle connection");
     }
 
