@@ -52,12 +52,10 @@ def missing(kind: str) -> str | None:
 def serving(kind: str, servers: int, folder: Path) -> Iterator[None]:
     """One server in each namespace, until the block ends."""
     running: list[subprocess.Popen[bytes]] = []
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
     def inside(number: int, *line: str) -> None:
-        running.append(
-            subprocess.Popen(["ip", "netns", "exec", rack.server(number), "nice", "-n", "-10", *line], **quiet)
-        )  # type: ignore[call-overload]
+        words = ["ip", "netns", "exec", rack.server(number), "nice", "-n", "-10", *line]
+        running.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     port = {"nginx": 80, "memcached": 11211, "redis": 6379, "grpc": 50051, "own": 80}[kind]
     try:
@@ -78,7 +76,8 @@ def serving(kind: str, servers: int, folder: Path) -> Iterator[None]:
                     inside(number, "redis-server", "--save", "", "--protected-mode", "no", "--dir", str(folder))
             case _:
                 line = ["nice", "-n", "-10", sys.executable, "-m", "tests.services.servers", kind, str(servers)]
-                running.append(subprocess.Popen(line, cwd=Path(__file__).parents[2], **quiet))  # type: ignore[call-overload]
+                out = subprocess.DEVNULL
+                running.append(subprocess.Popen(line, cwd=Path(__file__).parents[2], stdout=out, stderr=out))
         until = time.monotonic() + 60
         for number in range(servers):
             probe = ["ip", "netns", "exec", rack.server(number), "ss", "-Hltn", f"sport = :{port}"]

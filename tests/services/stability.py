@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import fanin
-from fanin.settings.candidates import Cost
+from fanin.settings.declared import Cost
 
 from . import patterns, rack, servers, trial
 

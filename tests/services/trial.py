@@ -14,12 +14,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import fanin
-from fanin.comparison.candidates import Choice, with_host_settings
+from fanin.comparison.candidates import Choice, Unmarked, with_host_settings
 from fanin.decision import Outcome, decide
 from fanin.registries import stand_alone_algorithms
 from fanin.runs.replay import ReplayJob
@@ -53,9 +53,16 @@ def available() -> list[str]:
     return found
 
 
-def with_settings(base: ReplayJob, choice: Choice, of: RankOf) -> Sequence[Candidate]:
+class WithSettings:
     """The settings of hosts that a comparison tries unless TCPs are named."""
-    return list(with_host_settings(choice, base).settings.values())
+
+    def __call__(self, base: ReplayJob, choice: Choice, of: RankOf) -> Sequence[Candidate]:
+        """Candidates beside the TCPs."""
+        return list(with_host_settings(choice, base).settings.values())
+
+    def may_mark(self, unmarked: Unmarked) -> bool:
+        """A queue of these racks never marks."""
+        return False
 
 
 def answered(capture: Path) -> fanin.CompareResult:
@@ -64,7 +71,7 @@ def answered(capture: Path) -> fanin.CompareResult:
     best = result.verdict.best
     if best is None or result.way(best).cc in here:
         return result
-    return fanin.compare(capture, cc=here, baseline=rack.CURRENT, further=with_settings)
+    return fanin.compare(capture, cc=here, baseline=rack.CURRENT, further=WithSettings())
 
 
 TAP = ("aggregator",)
@@ -86,7 +93,9 @@ def longer(before: Sequence[judge.Counted], after: Sequence[judge.Counted]) -> t
     """
 
     def outcome(name: str, runs: Sequence[judge.Counted]) -> Outcome:
-        took = {(0, n): {"mean": r.mean, "p50": r.p50, "p95": r.p95, "p99": r.p99} for n, r in enumerate(runs)}
+        took: dict[tuple[Hashable, Hashable], dict[str, float | None]] = {
+            (0, n): {"mean": r.mean, "p50": r.p50, "p95": r.p95, "p99": r.p99} for n, r in enumerate(runs)
+        }
         return Outcome(name, (0,), took, min(r.requests for r in runs))
 
     found = decide([outcome("before", before), outcome("after", after)], "before").of("after")
@@ -147,8 +156,8 @@ class Trial:
             "before_p95_ms": _rounded(self.before.p95),
             "stated_low_ms": _rounded(low),
             "stated_high_ms": _rounded(high),
-            "after_mean_ms": _rounded(got and got.mean),
-            "after_p95_ms": _rounded(got and got.p95),
+            "after_mean_ms": _rounded(None if got is None else got.mean),
+            "after_p95_ms": _rounded(None if got is None else got.p95),
             "verdict": self.verdict,
         }
 
