@@ -376,7 +376,7 @@ impl Replay {
     }
     /// What each stage took in the capture, from its first message to its slowest answer; none where an answer is not in it.
     fn stage_times_ms(&self) -> Vec<Option<f64>> {
-        let took = |messages: &Vec<Place>| {
+        let took = |messages: &[Place]| {
             let each = || messages.iter().filter_map(|&place| self.workload.message(place));
             let begin = each().map(|m| m.start_ns).min()?;
             let ends: Option<Vec<u64>> = each().map(|m| m.start_ns.checked_add(m.took_ns?)).collect();

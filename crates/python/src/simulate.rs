@@ -9,7 +9,7 @@ use crate::memory::give_back;
 use crate::results::Run;
 use crate::watch::Watch;
 use fanin_capture::LinkRates;
-use fanin_scenario::{Override, Record, ReplayedResponse, ReplayedRound, ReplayedTree, outcome};
+use fanin_scenario::{Override, Record, ReplayedResponse, ReplayedRounds, ReplayedTree, outcome};
 use fanin_sim::results::Results;
 use fanin_sim::spec::{MessageId, Spec};
 use fanin_sim::{Progress, RunError};
@@ -307,8 +307,8 @@ pub struct Replayed {
     port: usize,
     flows: usize,
     responses: Vec<ReplayedResponse>,
-    rounds: Vec<ReplayedRound>,
-    stages: Vec<ReplayedRound>,
+    rounds: ReplayedRounds,
+    stages: ReplayedRounds,
     trees: Vec<ReplayedTree>,
 }
 

@@ -1,6 +1,6 @@
 //! What became of a replay: when each response, each round and each request tree of the capture was asked for and done in a run.
 
-use crate::replay::{ReplayedResponse, ReplayedRound, ReplayedTree};
+use crate::replay::{ReplayedResponse, ReplayedRounds, ReplayedTree};
 use fanin_sim::results::Results;
 use fanin_sim::spec::MessageId;
 
@@ -49,9 +49,9 @@ pub fn response_times(responses: &[ReplayedResponse], results: &Results) -> Vec<
 }
 
 /// Every round that has a message.
-pub fn round_times(rounds: &[ReplayedRound], results: &Results) -> Vec<RoundTimes> {
+pub fn round_times(rounds: &ReplayedRounds, results: &Results) -> Vec<RoundTimes> {
     let of = |id: &MessageId| results.messages.get(id.index());
-    let numbered = (0..).zip(rounds).filter(|(_, r)| !(r.requests.is_empty() && r.answers.is_empty()));
+    let numbered = (0..).zip(rounds.iter()).filter(|(_, r)| !(r.requests.is_empty() && r.answers.is_empty()));
     let times = numbered.map(|(round, members)| RoundTimes {
         round,
         company: members.company,
@@ -118,15 +118,15 @@ mod tests {
     fn a_round_is_done_with_its_last_answer_or_not_at_all() {
         let whole = RoundTimes { round: 0, company: 0, requests: 1, release_ps: Some(4), done_ps: Some(40) };
         let unfinished = RoundTimes { round: 2, company: 1, requests: 2, release_ps: Some(4), done_ps: None };
-        let ids = |ids: &[u32]| ids.iter().map(|&id| MessageId(id)).collect();
-        let rounds = [
-            ReplayedRound { company: 0, requests: ids(&[0]), answers: ids(&[1, 2]), ..ReplayedRound::default() },
-            ReplayedRound::default(),
-            ReplayedRound { company: 1, requests: ids(&[0, 1]), answers: ids(&[2, 3]), ..ReplayedRound::default() },
-        ];
+        let ids = |ids: &'static [u32]| ids.iter().map(|&id| MessageId(id));
+        let mut rounds = ReplayedRounds::default();
+        rounds.add(0, None, ids(&[0]), ids(&[1, 2]));
+        rounds.add(0, None, ids(&[]), ids(&[]));
+        rounds.add(1, None, ids(&[0, 1]), ids(&[2, 3]));
         assert_eq!(round_times(&rounds, &results()), [whole, unfinished]);
-        let one_will_do = ReplayedRound { waits_for: Some(1), ..rounds[2].clone() };
-        assert_eq!(round_times(&[one_will_do], &results()), [RoundTimes { round: 0, done_ps: Some(40), ..unfinished }]);
+        let mut one_will_do = ReplayedRounds::default();
+        one_will_do.add(1, Some(1), ids(&[0, 1]), ids(&[2, 3]));
+        assert_eq!(round_times(&one_will_do, &results()), [RoundTimes { round: 0, done_ps: Some(40), ..unfinished }]);
     }
 
     #[test]

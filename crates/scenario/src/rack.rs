@@ -4,7 +4,7 @@ use crate::error::{Place, ScenarioError, nearest};
 use crate::net::Net;
 use crate::plan::{Draft, REQUEST_CLASS, Workload};
 use crate::reader::{Context, Reader};
-use crate::replay::{Added, Replay, ReplayedResponse, ReplayedRound, ReplayedTree};
+use crate::replay::{Added, Replay, ReplayedResponse, ReplayedRounds, ReplayedTree};
 use crate::topology::{self, link_keys, link_params};
 use crate::tree::{Item, Node, Override, Table, parse};
 use crate::warnings::{Warning, starving};
@@ -63,9 +63,9 @@ pub struct RackPlan {
     /// Where each response of the capture went.
     pub responses: Vec<ReplayedResponse>,
     /// Where each round of the capture went.
-    pub rounds: Vec<ReplayedRound>,
+    pub rounds: ReplayedRounds,
     /// Where each stage of a request went.
-    pub stages: Vec<ReplayedRound>,
+    pub stages: ReplayedRounds,
     /// Where each request tree of the capture went.
     pub trees: Vec<ReplayedTree>,
 }

@@ -1,5 +1,6 @@
 //! Traffic of a capture as a workload: requests and responses, each request after what it waited for.
 
+use crate::lists::Lists;
 use crate::plan::Workload;
 use fanin_capture::{Piece, Release as Waits, Round, Rounds};
 use fanin_sim::rng::Stream;
@@ -18,8 +19,32 @@ pub struct Replay {
     pub connections: Vec<Connection>,
     /// Requests that left together.
     pub rounds: Rounds,
-    /// Stages of the requests, in order: the company, and the messages that left together.
-    pub stages: Vec<(u32, Vec<(u32, u32)>)>,
+    /// Stages of the requests, in order.
+    pub stages: Stages,
+}
+
+/// Messages that left together, by stage.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stages {
+    companies: Vec<u32>,
+    messages: Lists<(u32, u32)>,
+}
+
+impl Stages {
+    /// Each one: the company, and its messages as (connection, turn).
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[(u32, u32)])> {
+        self.companies.iter().copied().zip(self.messages.iter())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.companies.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.companies.is_empty()
+    }
 }
 
 /// One connection between a server and the aggregator.
@@ -82,16 +107,58 @@ pub struct ReplayedResponse {
 }
 
 /// Where a round went in the plan.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReplayedRound {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReplayedRound<'a> {
     /// The company that was asked.
     pub company: u32,
     /// It begins when the first of these is released.
-    pub requests: Vec<MessageId>,
+    pub requests: &'a [MessageId],
     /// It is complete when all of these are delivered,
-    pub answers: Vec<MessageId>,
+    pub answers: &'a [MessageId],
     /// or so many.
     pub waits_for: Option<u32>,
+}
+
+/// Where rounds went in the plan, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplayedRounds {
+    /// The company, and how many answers complete the round.
+    kinds: Vec<(u32, Option<u32>)>,
+    requests: Lists<MessageId>,
+    answers: Lists<MessageId>,
+}
+
+impl ReplayedRounds {
+    /// Adds one.
+    pub fn add(
+        &mut self,
+        company: u32,
+        waits_for: Option<u32>,
+        requests: impl IntoIterator<Item = MessageId>,
+        answers: impl IntoIterator<Item = MessageId>,
+    ) {
+        self.kinds.push((company, waits_for));
+        self.requests.add(requests);
+        self.answers.add(answers);
+    }
+
+    /// Each one.
+    pub fn iter(&self) -> impl Iterator<Item = ReplayedRound<'_>> {
+        let lists = self.requests.iter().zip(self.answers.iter());
+        self.kinds.iter().zip(lists).map(|(&(company, waits_for), (requests, answers))| ReplayedRound {
+            company,
+            requests,
+            answers,
+            waits_for,
+        })
+    }
+
+    fn shrunk(mut self) -> ReplayedRounds {
+        self.kinds.shrink_to_fit();
+        self.requests.shrink();
+        self.answers.shrink();
+        self
+    }
 }
 
 /// Where a request tree went in the plan: a client asked the aggregator, which asked others before it answered.
@@ -113,9 +180,9 @@ pub struct Added {
     /// Where each response went.
     pub responses: Vec<ReplayedResponse>,
     /// Where each round went.
-    pub rounds: Vec<ReplayedRound>,
+    pub rounds: ReplayedRounds,
     /// Where each stage of a request went.
-    pub stages: Vec<ReplayedRound>,
+    pub stages: ReplayedRounds,
     /// Where each request tree went.
     pub trees: Vec<ReplayedTree>,
 }
@@ -143,7 +210,7 @@ impl Replay {
     pub fn independent(&self) -> Replay {
         let mut alone = self.clone();
         alone.rounds = Rounds::default();
-        alone.stages.clear();
+        alone.stages = Stages::default();
         alone.connections.iter_mut().flat_map(|c| &mut c.turns).for_each(|t| t.release = None);
         alone
     }
@@ -169,7 +236,7 @@ impl Replay {
         let open = workload.plan.transport(spec);
         let mut responses = Vec::new();
         let mut gates = Gates::default();
-        let mut placed = Vec::with_capacity(self.connections.len());
+        let mut placed = Lists::default();
         let together = self.late_together(workload, jitter);
         for (n, connection) in self.connections.iter().enumerate() {
             workload.transport = if connection.opened { opening } else { open };
@@ -180,41 +247,35 @@ impl Replay {
                 most: jitter.ps(),
                 together: together.get(&(n as u32)).map_or(&[], Vec::as_slice),
             };
-            placed.push(connection.add(workload, flows, late, noise, &mut gates, &mut responses));
+            placed.add(connection.add(workload, flows, late, noise, &mut gates, &mut responses));
         }
         workload.transport = opening;
-        let at = |&(c, m): &(u32, u32)| placed.get(c as usize).and_then(|turns| turns.get(m as usize)).copied();
-        let answers = |round: &Round| -> Vec<MessageId> {
-            round.answers().iter().filter_map(|place| at(place).and_then(|p| p.last)).collect()
-        };
+        let at = |&(c, m): &(u32, u32)| placed.get(c as usize).and_then(|turns| turns.get(m as usize));
+        let asked = |place: &(u32, u32)| at(place).and_then(|p| p.request.or(p.last));
+        let answered = |place: &(u32, u32)| at(place).and_then(|p| p.last);
+        let answers = |round: &Round| -> Vec<MessageId> { round.answers().iter().filter_map(answered).collect() };
         for (wait, barrier) in gates.barriers {
             let (of, need, event) = match wait {
                 Wait::Round(round, need) => {
                     (self.rounds.get(round as usize).map(&answers).unwrap_or_default(), need, GateEvent::Delivered)
                 }
-                Wait::Answer(c, m) => (at(&(c, m)).and_then(|p| p.last).into_iter().collect(), 1, GateEvent::Delivered),
-                Wait::Request(c, m) => {
-                    let message = at(&(c, m)).and_then(|p| p.request.or(p.last));
-                    (message.into_iter().collect(), 1, GateEvent::Released)
-                }
+                Wait::Answer(c, m) => (answered(&(c, m)).into_iter().collect(), 1, GateEvent::Delivered),
+                Wait::Request(c, m) => (asked(&(c, m)).into_iter().collect(), 1, GateEvent::Released),
             };
             // Nothing is left to wait for where a message of the capture had no payload: the barrier is open from the start.
             let need = need.min(of.len() as u32);
             workload.plan.gates.push(Gate { barrier, of, need, event });
         }
-        let rounds = self.rounds.iter().filter(|round| !round.is_gate()).map(|round| ReplayedRound {
-            company: round.company,
-            requests: round.requests.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
-            answers: answers(round),
-            waits_for: round.waits_for,
-        });
-        let stages = self.stages.iter().map(|(company, messages)| ReplayedRound {
-            company: *company,
-            requests: messages.iter().filter_map(|place| at(place).and_then(|p| p.request.or(p.last))).collect(),
-            answers: messages.iter().filter_map(|place| at(place).and_then(|p| p.last)).collect(),
-            waits_for: None,
-        });
-        Added { responses, rounds: rounds.collect(), stages: stages.collect(), trees: self.trees(&placed) }
+        let mut rounds = ReplayedRounds::default();
+        for round in self.rounds.iter().filter(|round| !round.is_gate()) {
+            let requests = round.requests.iter().filter_map(asked);
+            rounds.add(round.company, round.waits_for, requests, round.answers().iter().filter_map(answered));
+        }
+        let mut stages = ReplayedRounds::default();
+        for (company, messages) in self.stages.iter() {
+            stages.add(company, None, messages.iter().filter_map(asked), messages.iter().filter_map(answered));
+        }
+        Added { responses, rounds: rounds.shrunk(), stages: stages.shrunk(), trees: self.trees(&placed) }
     }
 
     /// By connection, the messages whose requests leave in rounds and how late, in order of message.
@@ -279,7 +340,7 @@ impl Replay {
     }
 
     /// Where the request trees went, each with the client's request before it on its connection.
-    fn trees(&self, placed: &[Vec<Placed>]) -> Vec<ReplayedTree> {
+    fn trees(&self, placed: &Lists<Placed>) -> Vec<ReplayedTree> {
         let at = |c: u32, m: u32| placed.get(c as usize).and_then(|turns| turns.get(m as usize));
         let trees = self.waiting_answers().into_iter().filter_map(|(c, turn)| {
             let (request, answer) = (at(c, turn - 1)?.first?, at(c, turn)?.request?);
@@ -487,16 +548,19 @@ impl From<&fanin_capture::Workload> for Replay {
                 })
                 .collect(),
         });
+        let mut stages = Stages::default();
+        for request in capture.requests() {
+            for messages in request.stages {
+                stages.companies.push(request.company);
+                stages.messages.add(messages);
+            }
+        }
         Replay {
             source: capture.source.clone(),
             servers: capture.servers.iter().map(ToString::to_string).collect(),
             connections: connections.collect(),
             rounds: capture.rounds.clone(),
-            stages: capture
-                .requests()
-                .into_iter()
-                .flat_map(|r| r.stages.into_iter().map(move |s| (r.company, s)))
-                .collect(),
+            stages,
         }
     }
 }

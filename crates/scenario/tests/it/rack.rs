@@ -1,7 +1,7 @@
 //! A capture on a rack.
 
 use fanin_capture::{Release as Waits, Round, Rounds};
-use fanin_scenario::replay::{Connection, Turn};
+use fanin_scenario::replay::{Connection, Stages, Turn};
 use fanin_scenario::{Override, Rack, Replay};
 use fanin_sim::spec::Release;
 use fanin_units::{Duration, Rate, Time};
@@ -39,7 +39,7 @@ fn replay() -> Replay {
         servers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()],
         connections: vec![connection(0, true), connection(1, false)],
         rounds: Rounds::default(),
-        stages: Vec::new(),
+        stages: Stages::default(),
     }
 }
 
@@ -155,7 +155,15 @@ fn requests_of_a_round_keep_their_order_and_their_spacing_whatever_the_jitter() 
     let rack = Rack::from_text(&format!("{RACK}[replay]\njitter = \"20us\""), "rack.toml").unwrap();
     let late = |seed: u64| -> Vec<Duration> {
         let plan = rack.plan(&together, "newreno", seed, false).unwrap();
-        let asked: Vec<_> = plan.rounds[1].requests.iter().map(|&m| plan.spec.messages[m.index()].release).collect();
+        let asked: Vec<_> = plan
+            .rounds
+            .iter()
+            .nth(1)
+            .unwrap()
+            .requests
+            .iter()
+            .map(|&m| plan.spec.messages[m.index()].release)
+            .collect();
         let pause = |release: &Release| if let Release::After(_, pause) = release { *pause } else { panic!() };
         asked.iter().map(pause).collect()
     };
