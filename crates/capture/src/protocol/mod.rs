@@ -148,7 +148,7 @@ impl Grammar {
             Grammar::Http2(http2) => http2.head(side, bytes),
             Grammar::Memcached => memcached::head(side, bytes, asked),
             Grammar::MemcachedBinary => memcached::binary_head(side, bytes),
-            Grammar::Resp(resp) => resp.head(side, bytes),
+            Grammar::Resp(resp) => resp.head(side, bytes, asked),
             Grammar::Tls(tls) => tls.head(side, bytes),
             Grammar::WebSocket => websocket::head(side, bytes),
             Grammar::Postgres(postgres) => postgres.head(side, bytes, asked),

@@ -486,7 +486,8 @@ fn a_frame_of_more_than_a_mebibyte_is_no_http2() {
 #[test]
 fn a_line_of_redis_has_64_kib_and_one_of_memcached_256() {
     use super::Head;
-    let redis = |bytes: usize| super::resp::Resp::default().head(SERVER, &[b"+", &vec![b'a'; bytes - 1][..]].concat());
+    let redis =
+        |bytes: usize| super::resp::Resp::default().head(SERVER, &[b"+", &vec![b'a'; bytes - 1][..]].concat(), None);
     assert_eq!((redis(1 << 16), redis((1 << 16) + 1)), (Head::More, Head::Bad));
     let memcached =
         |bytes: usize| super::memcached::head(CLIENT, &[b"get ", &vec![b'a'; bytes - 4][..]].concat(), None);
@@ -497,9 +498,43 @@ fn a_line_of_redis_has_64_kib_and_one_of_memcached_256() {
 fn arrays_of_redis_are_32_deep_at_most() {
     use super::Head;
     let mut resp = super::resp::Resp::default();
-    let heads: Vec<Head> = (0..33).map(|_| resp.head(CLIENT, b"*1\r\n")).collect();
+    let heads: Vec<Head> = (0..33).map(|_| resp.head(CLIENT, b"*1\r\n", None)).collect();
     assert!(heads[..32].iter().all(|head| *head != Head::Bad));
     assert_eq!(heads[32], Head::Bad);
+}
+
+/// A command of Redis.
+fn command(words: &[&str]) -> Vec<u8> {
+    let strings = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{}\r\n{}", words.len(), strings.collect::<String>()).into_bytes()
+}
+
+/// <https://redis.io/docs/latest/develop/using-commands/transactions/>: MULTI is answered OK, each command QUEUED, and EXEC with the results.
+#[test]
+fn a_transaction_of_redis_in_one_write_is_one_request_however_little_is_stored() {
+    let commands = [&["multi"][..], &["GET", "a"], &["SET", "b", "1"], &["EXEC"]].map(command);
+    let asked = concat(commands.clone());
+    let queued = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n".to_vec();
+    let answered = concat([queued, b"*2\r\n".to_vec(), bulk(4_000), b"+OK\r\n".to_vec()]);
+    let get = || [(CLIENT, command(&["GET", "c"])), (SERVER, bulk(70))];
+    let known = |writes: &[Write], kept: usize| {
+        let counts = read(writes, 1448, kept).1;
+        (counts.read, counts.unread)
+    };
+    let transaction = || [(CLIENT, asked.clone()), (SERVER, answered.clone())];
+    let writes = [transaction(), transaction(), get()].concat();
+    assert_eq!([40, usize::MAX].map(|kept| known(&writes, kept)), [(3, 0); 2]);
+    // Two in one write, and one that is called off.
+    let (calls, _) = read(&[(CLIENT, asked.repeat(2)), (SERVER, answered.repeat(2))], 1448, usize::MAX);
+    assert_eq!(sizes(&calls), [(asked.len() as u64, answered.len() as u64); 2]);
+    let called_off = concat([&["MULTI"][..], &["GET", "a"], &["DISCARD"]].map(command));
+    let called_off = [(CLIENT, called_off), (SERVER, b"+OK\r\n+QUEUED\r\n+OK\r\n".to_vec())];
+    assert_eq!(known(&[called_off, get()].concat(), usize::MAX), (2, 0));
+    // Who waits for each answer makes a request of each command.
+    let answers = [&b"+OK\r\n"[..], b"+QUEUED\r\n", b"+QUEUED\r\n", b"*2\r\n$-1\r\n+OK\r\n"].map(<[u8]>::to_vec);
+    let by_turns: Vec<Write> =
+        commands.into_iter().zip(answers).flat_map(|(c, s)| [(CLIENT, c), (SERVER, s)]).collect();
+    assert_eq!(known(&by_turns, usize::MAX), (4, 0));
 }
 
 /// Sixteen packets of the client, of which one is a request.
