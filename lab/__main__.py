@@ -37,7 +37,7 @@ Only = Annotated[
 ]
 Results = Annotated[
     Path | None,
-    typer.Option("--results", metavar="DIR", help="Folder of the repository's data: replace the CSV file there."),
+    typer.Option("--results", metavar="DIR", help="Folder of the repository's data: replace the CSV file there when all runs have ended."),
 ]
 
 
@@ -119,7 +119,8 @@ def validate(
         raise KeyboardInterrupt
     about = (_line(), __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
     page = validation.page(rows, *about, bounds) if random is None else validation.trial_page(rows, *about)
-    _write(rows, page, "random" if random is not None else "offload" if offload else "kernel", out, results)
+    name = "random" if random is not None else "offload" if offload else "kernel"
+    _write(rows, page, name, out, results if done.complete else None)
     typer.echo(page.rstrip() if random is not None else "\n".join(validation.summary(rows)))
     if not done.complete:
         display.note("interrupted: the same command goes on from here")
@@ -145,7 +146,8 @@ def racks(
     rows, whole = measured.measure(chosen, captured=captured, seeds=seeds, progress=display.Bar)
     if rows.is_empty():
         raise KeyboardInterrupt
-    _write(rows, measured.page(rows, _line(), __version__, label, captured, seeds, whole=whole), "truth", out, results)
+    page = measured.page(rows, _line(), __version__, label, captured, seeds, whole=whole)
+    _write(rows, page, "truth", out, results if whole else None)
     typer.echo("\n".join(measured.summary(rows)))
     if not whole:
         display.note("interrupted: the same command goes on from here")
