@@ -105,6 +105,8 @@ struct Dir {
     pushed: bool,
     /// When the peer last acknowledged something new, or opened its window.
     progress: u64,
+    /// How much it acknowledged with that.
+    acknowledged: u64,
     /// Everything below must be acknowledged before a pause can be the application's: data up to here was being repaired.
     repair: u64,
     /// When it was repaired, by the sender's count more had left than the tap had seen: what comes behind it was lost with it, or after it.
@@ -115,6 +117,8 @@ struct Dir {
     needless: [u64; 2],
     /// Of the former those that did not cross the acknowledgement of the first copy.
     held_up: u64,
+    /// The first byte of the run in progress that the network delivered behind later ones.
+    overtaken: Option<u64>,
     /// What this direction's sender last announced, for the other direction.
     window: u64,
     window_exact: bool,

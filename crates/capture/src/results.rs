@@ -138,6 +138,9 @@ pub struct DirectionStats {
     /// Of these, what passed the tap again when its acknowledgement had passed, by longer than data takes to be acknowledged: it was held up before the
     /// tap, since its sender did not know yet.
     pub held_up_packets: u64,
+    /// Of the spurious, what repeats a run from the first byte on that the network had delivered behind later ones: its sender took the change of order for a
+    /// loss (RACK, RFC 8985).
+    pub overtaken_packets: u64,
     /// Packets that filled a hole and were sent after the packet behind the hole: sent again because the first copy was lost before this tap.
     /// What an offload merged counts as the packets that it was on the wire.
     pub refilled_packets: u64,

@@ -241,11 +241,12 @@ impl Capture {
 type Count = fn(&Connection, &DirectionStats) -> u64;
 
 /// Counts of [`Capture::towards`] by name.
-const TOWARDS: [(&str, Count); 19] = [
+const TOWARDS: [(&str, Count); 20] = [
     ("repeated_syns", |c, _| repeats(c.to_server.syn) + repeats(c.to_client.syn)),
     ("repaired_packets", |_, side| side.retransmitted_packets + side.refilled_packets),
     ("refilled_packets", |_, side| side.refilled_packets),
     ("spurious_packets", |_, side| side.spurious_packets),
+    ("overtaken_packets", |_, side| side.overtaken_packets),
     ("ce_packets", |_, side| side.ce_packets),
     ("ece_packets", |c, _| c.to_server.ece_packets + c.to_client.ece_packets),
     ("largest_segment", |_, side| side.largest_segment.into()),

@@ -187,7 +187,7 @@ def judge_racks(
     replay = base.traffic.replay
     times = waited(found, replay, of)
     seen = measured(found, replay.aggregator, times)
-    shown = shown_by(times if times is not None else durations(found, replay.aggregator), seen.retransmissions)
+    shown = shown_by(times if times is not None else durations(found, replay.aggregator), seen.replayed_retransmissions)
     on_simulator = replace(base, engine="sim")
 
     def tried(values: Mapping[str, Sequence[str]]) -> Calibration:

@@ -52,6 +52,8 @@ class Measured:
         the connection's shortest round trip, for the way of one of the two.
     retransmissions : int
         Segments from the servers that were sent again, as far as the tap could see.
+    overtaken : int
+        Of these what the network had only delivered behind later packets, which no rack does.
     syn_retransmissions : int
         SYNs that were sent again: each cost its connection a second or more.
     min_rtt_ms : float or None
@@ -63,9 +65,15 @@ class Measured:
     responses: int
     completion_ms: dict[str, float | None]
     retransmissions: int
+    overtaken: int
     syn_retransmissions: int
     min_rtt_ms: float | None
     ecn: bool
+
+    @property
+    def replayed_retransmissions(self) -> int:
+        """What a replay on the right rack sends again."""
+        return self.retransmissions - self.overtaken
 
     def told(self) -> dict[str, float]:
         """Completion times by statistic, ms, of what there are enough responses for (:data:`FEWEST_FOR_A_GAIN`)."""
@@ -81,6 +89,7 @@ class Measured:
             "responses": self.responses,
             "completion_ms": dict(self.completion_ms),
             "retransmissions": self.retransmissions,
+            "overtaken": self.overtaken,
             "syn_retransmissions": self.syn_retransmissions,
             "min_rtt_ms": self.min_rtt_ms,
             "ecn": self.ecn,
@@ -153,6 +162,7 @@ def measured(found: TrainsResult, aggregator: str, waited_ms: Sequence[float | N
         responses=len(took),
         completion_ms=completion_statistics(took),
         retransmissions=int(towards["repaired_packets"].sum()),
+        overtaken=int(towards["overtaken_packets"].sum()),
         # The SYN/ACK is one too.
         syn_retransmissions=int(towards["repeated_syns"].sum()),
         min_rtt_ms=rtt / 1e6 if isinstance(rtt, int) else None,
@@ -244,7 +254,7 @@ def _can_be_told(seen: Measured) -> int:
     enough = sum(
         seen.responses >= fewest and bool(seen.completion_ms[name]) for name, fewest in FEWEST_RESPONSES.items()
     )
-    return enough + (seen.retransmissions >= FEWEST_RETRANSMISSIONS)
+    return enough + (seen.replayed_retransmissions >= FEWEST_RETRANSMISSIONS)
 
 
 def _apart_from(seen: Measured, simulated: RankingRow) -> dict[str, tuple[float, float]]:
@@ -254,7 +264,7 @@ def _apart_from(seen: Measured, simulated: RankingRow) -> dict[str, tuple[float,
         there, here = seen.completion_ms[name], simulated.completion_ms[name].value
         if seen.responses >= fewest and there and here and max(there / here, here / there) > FACTOR:
             apart[name] = (there, here)
-    there, here = float(seen.retransmissions), simulated.retransmissions.value or 0.0
+    there, here = float(seen.replayed_retransmissions), simulated.retransmissions.value or 0.0
     if max(there, here) >= FEWEST_RETRANSMISSIONS and max(there + 1, here + 1) / min(there + 1, here + 1) > FACTOR:
         apart["retransmissions"] = (there, here)
     return apart

@@ -65,10 +65,18 @@ FEWEST_NEEDLESS, NEEDLESS_SHARE = 10, 0.2
 def needless(found: TrainsResult, aggregator: str) -> list[str]:
     """What to know where much was sent again that had arrived."""
     towards = found.towards(aggregator)
-    again, spurious = (int(towards[f"{name}_packets"].sum()) for name in ("repaired", "spurious"))
+    again, spurious, overtaken = (
+        int(towards[f"{name}_packets"].sum()) for name in ("repaired", "spurious", "overtaken")
+    )
     if spurious < FEWEST_NEEDLESS or spurious < NEEDLESS_SHARE * again:
         return []
+    if 2 * overtaken >= spurious:
+        why = (
+            f"The network had delivered {overtaken:,} of them behind later packets, as over several paths, queues or processors; a rack keeps the "
+            "order, and its replay is not expected to send them again"
+        )
+    else:
+        why = "They were late by more than their sender's timer, as behind a shaper (token bucket) or on a busy host, which a drop-tail port does not do"
     return [
-        f"{spurious:,} of {again:,} packets that were sent again had not been lost: their receiver had them (D-SACK, or acknowledged before). They "
-        "were late by more than their sender's timer, as behind a shaper (token bucket) or on a busy host, which a drop-tail port does not do"
+        f"{spurious:,} of {again:,} packets that were sent again had not been lost: their receiver had them (D-SACK, or acknowledged before). {why}"
     ]

@@ -565,7 +565,7 @@ def _without_a_queue(result: CompareResult) -> list[str]:
     limit = stated_packets(rack.get("receiver_buffer", rack.get("buffer")))
     of = f" of {limit:,}" if limit is not None else ""
     told = f"No packet was lost with any of them, and the port to {result.capture.aggregator} never held more than {fullest:,.0f}{of} packets"
-    lost = result.measured.retransmissions if result.measured is not None else 0
+    lost = result.measured.replayed_retransmissions if result.measured is not None else 0
     if lost >= FEWEST_RETRANSMISSIONS:
         return [
             f"{told}, while {lost:,} packets were sent again in the capture: the rack that was captured is slower, or its buffers are smaller. "

@@ -29,6 +29,7 @@ impl Conn {
         let mut excess = None;
         let by_itself = s.payload == 0 && s.flags & flag::FIN == 0;
         if news {
+            peer.acknowledged = peer.seq.acked() - before;
             excess = peer.half.acknowledged(peer.seq.acked(), at, by_itself);
             peer.clocking.acknowledged(peer.seq.acked(), at, peer.seq.in_flight());
         } else if s.payload == 0

@@ -94,7 +94,9 @@ impl Conn {
     fn count_data(&mut self, s: &Segment, seq: u32, arrival: &Arrival, came: &Came) {
         let segment = u64::from(self.largest_packet(came.d, s));
         let dir = &mut self.dirs[came.d];
-        let acked = dir.seq.place_of(seq) + u64::from(s.payload) <= dir.seq.acked();
+        let from = dir.seq.place_of(seq);
+        let to = from + u64::from(s.payload);
+        let acked = to <= dir.seq.acked();
         // What an offload merged was so many packets on the wire.
         let again = arrival.old.div_ceil(segment);
         dir.stats.retransmitted_bytes += arrival.old;
@@ -102,8 +104,15 @@ impl Conn {
         dir.needless[0] += if acked { again } else { 0 };
         let crosses = came.at.saturating_sub(dir.progress) <= dir.half.echo().unwrap_or(0);
         dir.held_up += if acked && !crosses { again } else { 0 };
+        // tcp_rack_detect_loss: what is sent later and acknowledged sooner makes a sender repeat the earlier, and in that recovery more.
+        if acked && again > 0 && dir.overtaken.is_some_and(|begin| begin < to) {
+            dir.stats.overtaken_packets += again;
+        }
         match arrival.kind {
-            Kind::Reordered => dir.stats.out_of_order_packets += 1,
+            Kind::Reordered => {
+                dir.stats.out_of_order_packets += 1;
+                dir.overtaken = Some(dir.overtaken.map_or(from, |begin| begin.min(from)));
+            }
             Kind::Refill => dir.stats.refilled_packets += arrival.fresh.div_ceil(segment),
             Kind::Forward | Kind::Again | Kind::KeepAlive => {}
         }
@@ -149,6 +158,9 @@ impl Conn {
         let lost = ahead || bytes > u64::from(s.payload) || self.skipped(d, s.ip_id);
         let held = arrivals.held(self.hosts[d], s.payload, at);
         let begins = self.run.as_ref().is_none_or(|r| r.dir != d);
+        if begins {
+            self.dirs[d].overtaken = None;
+        }
         self.note_burst(s, d, begins, lost || arrival.old > 0);
         let number = if begins { arrivals.front(self.hosts[1 - d], earliest, at) } else { None };
         let front = Front { overlapped, lost, number, payload: s.payload, earliest, held };

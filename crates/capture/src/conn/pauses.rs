@@ -38,7 +38,12 @@ impl Conn {
             let room = !peer.window_exact || peer.window >= in_flight + segment;
             let repaired = dir.seq.acked() >= dir.repair;
             // While nothing of the last segments is acknowledged, only their sending counts.
-            (in_flight <= segment && room && repaired).then_some(if in_flight == 0 {
+            // Nagle's rule keeps a short segment until the short one before it is acknowledged (RFC 9293, section 3.7.4), which its receiver delays by its
+            // own clock whichever TCP sends. A full one may have waited for a window of one segment.
+            let full = u64::from(self.largest_packet(d, s)).min(segment);
+            let last_payload = u64::from(dir.last_payload);
+            let held = last_payload.max(u64::from(s.payload)) < full && dir.acknowledged <= last_payload;
+            (in_flight <= segment && room && repaired).then_some(if in_flight == 0 && !held {
                 last.max(dir.progress)
             } else {
                 last

@@ -396,6 +396,40 @@ fn what_was_only_late_tells_on_which_side_of_the_tap_it_was_held_up() {
     }
 }
 
+/// A server writes a head, and what follows leaves when its acknowledgement comes, 40 ms later: Nagle's rule and a delayed acknowledgement (RFC 9293,
+/// sections 3.7.4 and 3.8.6.3). A window of one segment holds back full segments, and whatever is behind them.
+#[test]
+fn what_waits_for_the_delayed_acknowledgement_of_a_short_segment_pauses_if_it_is_short() {
+    let pauses = |head: u32, rest: u32| {
+        let mut s = Script::new();
+        s.open(0).up(1_000, 1, 1, 50, ACK).down(1_050, 1, 51, 1448, ACK | Flags::PSH).up(1_060, 51, 1449, 0, ACK);
+        s.up(2_000, 51, 1449, 50, ACK).down(2_050, 1449, 101, head, ACK | Flags::PSH);
+        s.up(42_050, 101, 1449 + head, 0, ACK).down(42_080, 1449 + head, 101, rest, ACK | Flags::PSH);
+        s.up(42_090, 101, 1449 + head + rest, 0, ACK);
+        s.analyse().bursts.iter().map(|b| b.pause_ns).collect::<Vec<_>>()
+    };
+    assert_eq!((pauses(242, 5), pauses(242, 1448), pauses(1448, 5)), (vec![0, 40_030_000], vec![], vec![]));
+}
+
+/// An answer of four segments whose second one comes behind the third and fourth. Its receiver tells of these at once, and the sender repeats the
+/// second (RFC 8985: what was sent later is there); of another answer, in order, the last segment is repeated by a timer.
+#[test]
+fn what_is_repeated_because_the_network_changed_the_order_is_told_from_what_a_timer_repeats() {
+    let mut s = Script::new();
+    s.open(0).up(1_000, 1, 1, 50, ACK);
+    for (us, segment) in [(1_050, 0), (1_060, 2), (1_061, 3), (1_063, 1)] {
+        // By the numbers of the packets it left second.
+        s.ids[1] = 1 + segment as u16;
+        s.down(us, 1 + segment * 1000, 51, 1000, ACK);
+    }
+    s.ids[1] = 5;
+    s.up(1_064, 51, 4001, 0, ACK).down(1_090, 1001, 51, 1000, ACK).up(1_091, 51, 4001, 0, ACK);
+    s.up(50_000, 51, 4001, 50, ACK).down(50_050, 4001, 101, 1000, ACK).down(50_060, 5001, 101, 1000, ACK);
+    s.up(50_061, 101, 6001, 0, ACK).down(250_060, 5001, 101, 1000, ACK).up(250_061, 101, 6001, 0, ACK);
+    let seen = s.analyse().connections.get(0).unwrap().to_client;
+    assert_eq!((seen.out_of_order_packets, seen.spurious_packets, seen.overtaken_packets), (1, 2, 1));
+}
+
 /// Twenty answers, each acknowledged after 20 us. The second copy, which its sender's timer sends too soon, passes so many microseconds later.
 fn crossing(after: u64) -> u64 {
     let mut s = Script::new();
