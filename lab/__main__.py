@@ -37,7 +37,11 @@ Only = Annotated[
 ]
 Results = Annotated[
     Path | None,
-    typer.Option("--results", metavar="DIR", help="Folder of the repository's data: replace the CSV file there when all runs have ended."),
+    typer.Option(
+        "--results",
+        metavar="DIR",
+        help="Folder of the repository's data: replace the CSV file there when all runs have ended.",
+    ),
 ]
 
 

@@ -74,6 +74,7 @@ FORMATS = {
     "protocol/mod.rs": ("CLIENT", "SERVER"),
     "protocol/mysql.rs": ("PROTOCOL_41", "SSL", "SSL_REQUEST", "QUERY"),
     "protocol/postgres.rs": ("VERSION_3", "SSL", "GSS", "FLUSHED"),
+    "protocol/resp.rs": ("TRANSACTION",),
     "protocol/tls.rs": ("CHANGE_CIPHER", "ALERT", "HANDSHAKE", "DATA", "CLIENT_HELLO", "ENCRYPTED_ALERT", "KEY_UPDATE"),
     "protocol/websocket.rs": ("FIN", "RESERVED", "MASK", "BINARY", "CLOSE", "PONG", "IN_TWO", "IN_EIGHT"),
     "rack.rs": ("OVERHEAD",),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fanin import _native
 from typer.testing import CliRunner
 
-from lab.__main__ import app
+from lab.__main__ import app, cache, validation
 from lab.validation.drawn import drawn
 from lab.validation.runs import Done, Work
 from lab.validation.trial import tried
@@ -62,3 +63,18 @@ def test_goodput_says_nothing_where_timeouts_decide() -> None:
 def test_what_random_scenarios_do_not_take_is_said(words: list[str], said: str) -> None:
     result = CliRunner().invoke(app, ["validate", "--random", "2", *words])
     assert said in str(result.exception)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_recorded_table_is_replaced_when_all_runs_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    runs = done([96.0], [97.0])
+    runs.complete = whole
+    monkeypatch.setattr(cache, "find", lambda _: SimpleNamespace(version="6.12", hertz=250))
+    monkeypatch.setattr(validation, "measure", lambda *_, **__: runs)
+    words = ["validate", "--random", "1", "--out", str(tmp_path / "out"), "--results", str(tmp_path)]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert (tmp_path / "out" / "random.csv").exists()
+    assert (tmp_path / "random.csv").exists() is whole

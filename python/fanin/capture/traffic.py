@@ -306,8 +306,9 @@ class TrainsResult:
 
         ``connection`` (UInt32), ``asks`` and ``handshake_seen`` (Boolean; the host opened it, so responses go to it), ``handshake_rtt_ns``,
         ``min_rtt_ns`` and counts (UInt64) as in `connections`; ``repeated_syns`` are of both sides, ``repaired_packets`` what was sent again,
-        ``spurious_packets`` of that what its receiver had, and ``overtaken_packets`` of these what the network had delivered behind later packets. ``ece_packets`` are of both sides; ``mss_of_client`` and ``mss_of_server`` zero where none was
-        announced, and ``both_sack``, ``both_stamp`` and ``both_scale`` 1 where both ends offered the option.
+        ``spurious_packets`` of that what its receiver had, and ``overtaken_packets`` of these what the network had delivered behind later packets.
+        ``ece_packets`` are of both sides; ``mss_of_client`` and ``mss_of_server`` zero where none was announced, and ``both_sack``, ``both_stamp`` and
+        ``both_scale`` 1 where both ends offered the option.
         """
         return frame(self._capture.towards(host)).with_columns(pl.col("asks", "handshake_seen") == 1)
 
