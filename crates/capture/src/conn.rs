@@ -117,8 +117,10 @@ struct Dir {
     needless: [u64; 2],
     /// Of the former those that did not cross the acknowledgement of the first copy.
     held_up: u64,
-    /// The first byte of the run in progress that the network delivered behind later ones.
-    overtaken: Option<u64>,
+    /// Of `needless` those that followed a change of order by the network.
+    reordered: [u64; 2],
+    /// The first byte of the run in progress that its receiver missed when it had later ones, and whether it is known to have only come behind these.
+    overtaken: Option<(u64, bool)>,
     /// What this direction's sender last announced, for the other direction.
     window: u64,
     window_exact: bool,

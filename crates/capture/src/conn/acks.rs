@@ -22,7 +22,11 @@ impl Conn {
         let opened = dir.window_exact && dir.window < segment && window >= segment;
         let before = peer.seq.acked();
         let news = peer.seq.ack(s.ack);
-        peer.needless[1] += u64::from(s.twice.is_some());
+        if let Some((from, to)) = s.twice {
+            let (from, to) = (peer.seq.place_of(from), peer.seq.place_of(to));
+            peer.needless[1] += 1;
+            peer.reordered[1] += u64::from(peer.is_overtaken(from, to));
+        }
         // A receiver that held its word back for more than a full segment was stalled, and had nothing yet.
         let twice = s.twice.filter(|_| peer.seq.acked() - before <= full);
         let twice = twice.map(|(from, to)| (peer.seq.place_of(from), peer.seq.place_of(to)));
@@ -41,6 +45,9 @@ impl Conn {
             && peer.seq.in_flight() > 0
         {
             dir.stats.duplicate_acks += 1;
+            if s.twice.is_none() {
+                peer.misses(peer.seq.acked());
+            }
         }
         if news || opened {
             peer.progress = at;

@@ -2,7 +2,7 @@
 
 use super::run::Place;
 use super::sequence::{Arrival, Kind};
-use super::{Conn, Front, REORDERING, direction};
+use super::{Conn, Dir, Front, REORDERING, direction};
 use crate::arrivals::Arrivals;
 use crate::decode::{Segment, flag};
 use crate::sent::Late;
@@ -25,6 +25,24 @@ struct Came {
     earliest: u64,
     /// It acknowledges.
     acks: bool,
+}
+
+impl Dir {
+    /// A needless repetition of these bytes follows a change of order: what is sent later and acknowledged sooner makes a sender repeat the earlier, and in that
+    /// recovery more (`tcp_rack_detect_loss`).
+    pub(super) fn is_overtaken(&mut self, from: u64, to: u64) -> bool {
+        let Some((begin, known)) = &mut self.overtaken else { return false };
+        // What its receiver had missed had come.
+        *known |= from <= *begin && *begin < to;
+        *known && *begin < to
+    }
+
+    /// Its receiver has later bytes than these.
+    pub(super) fn misses(&mut self, begin: u64) {
+        if self.overtaken.is_none_or(|(_, known)| !known) {
+            self.overtaken = Some((begin, false));
+        }
+    }
 }
 
 impl Conn {
@@ -104,14 +122,11 @@ impl Conn {
         dir.needless[0] += if acked { again } else { 0 };
         let crosses = came.at.saturating_sub(dir.progress) <= dir.half.echo().unwrap_or(0);
         dir.held_up += if acked && !crosses { again } else { 0 };
-        // tcp_rack_detect_loss: what is sent later and acknowledged sooner makes a sender repeat the earlier, and in that recovery more.
-        if acked && again > 0 && dir.overtaken.is_some_and(|begin| begin < to) {
-            dir.stats.overtaken_packets += again;
-        }
+        dir.reordered[0] += if acked && again > 0 && dir.is_overtaken(from, to) { again } else { 0 };
         match arrival.kind {
             Kind::Reordered => {
                 dir.stats.out_of_order_packets += 1;
-                dir.overtaken = Some(dir.overtaken.map_or(from, |begin| begin.min(from)));
+                dir.overtaken = Some((dir.overtaken.map_or(from, |(begin, _)| begin.min(from)), true));
             }
             Kind::Refill => dir.stats.refilled_packets += arrival.fresh.div_ceil(segment),
             Kind::Forward | Kind::Again | Kind::KeepAlive => {}

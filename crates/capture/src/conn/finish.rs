@@ -46,7 +46,8 @@ impl Conn {
             let [acked, told] = self.dirs[d].needless;
             n.held_up_packets = self.dirs[d].held_up;
             n.spurious_packets = acked.max(told).min(n.retransmitted_packets + n.refilled_packets);
-            n.overtaken_packets = n.overtaken_packets.min(n.spurious_packets);
+            let [acked, told] = self.dirs[d].reordered;
+            n.overtaken_packets = acked.max(told).min(n.spurious_packets);
             n.rtt_samples = half.samples();
             n.min_rtt_ns = half.least().map(|behind| behind + self.dirs[1 - d].half.least().unwrap_or(0));
             n.smoothed_rtt_ns = self.smoothed_rtt(d);

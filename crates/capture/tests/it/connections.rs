@@ -430,6 +430,28 @@ fn what_is_repeated_because_the_network_changed_the_order_is_told_from_what_a_ti
     assert_eq!((seen.out_of_order_packets, seen.spurious_packets, seen.overtaken_packets), (1, 2, 1));
 }
 
+/// Three segments pass the tap in order, the client acknowledges the first twice and then, unless the second was lost, all; its sender repeats the second,
+/// which the client then says came twice.
+#[test]
+fn a_change_of_order_behind_the_tap_is_told_by_who_had_missed_what_came_after_all() {
+    let overtaken = |missed: bool| {
+        let mut s = Script::new();
+        s.open(0).up(1_000, 1, 1, 50, ACK);
+        (0..3).for_each(|n| _ = s.down(1_050 + u64::from(n), 1 + n * 1000, 51, 1000, ACK));
+        s.up(1_060, 51, 1001, 0, ACK);
+        if missed {
+            s.up(1_061, 51, 1001, 0, ACK);
+        }
+        s.down(1_063, 1001, 51, 1000, ACK).up(1_064, 51, 3001, 0, ACK);
+        let (tcp, twice) = (Segment::between(CLIENT, SERVER), [(1001, 2001)]);
+        let options = TcpOptions { sack: &twice, ..tcp.options };
+        s.packet(1_080, Segment { seq: 51, ack: 3001, flags: ACK, options, ..tcp });
+        let seen = s.analyse().connections.get(0).unwrap().to_client;
+        (seen.spurious_packets, seen.overtaken_packets)
+    };
+    assert_eq!((overtaken(true), overtaken(false)), ((1, 1), (1, 0)));
+}
+
 /// Twenty answers, each acknowledged after 20 us. The second copy, which its sender's timer sends too soon, passes so many microseconds later.
 fn crossing(after: u64) -> u64 {
     let mut s = Script::new();
