@@ -86,8 +86,8 @@ impl<T> Packed<T> {
 }
 
 impl<T> Packed<T> {
-    /// Moves the rows into an empty file without a name. The system's page cache holds what there is room for. If the file cannot take the rows, they
-    /// stay in memory.
+    /// Moves the rows into an empty file without a name. The kernel caches its pages while memory is free. If the file cannot take the rows, they stay in
+    /// memory.
     ///
     /// # Errors
     /// The system's.

@@ -22,14 +22,13 @@ impl Conn {
         let opened = dir.window_exact && dir.window < segment && window >= segment;
         let before = peer.seq.acked();
         let news = peer.seq.ack(s.ack);
-        if let Some((from, to)) = s.twice {
-            let (from, to) = (peer.seq.place_of(from), peer.seq.place_of(to));
+        let twice = s.twice.map(|(from, to)| (peer.seq.place_of(from), peer.seq.place_of(to)));
+        if let Some((from, to)) = twice {
             peer.needless[1] += 1;
-            peer.reordered[1] += u64::from(peer.is_overtaken(from, to));
+            peer.reordered[1] += u64::from(peer.repeats_what_was_overtaken(from, to));
         }
         // A receiver that held its word back for more than a full segment was stalled, and had nothing yet.
-        let twice = s.twice.filter(|_| peer.seq.acked() - before <= full);
-        let twice = twice.map(|(from, to)| (peer.seq.place_of(from), peer.seq.place_of(to)));
+        let twice = twice.filter(|_| peer.seq.acked() - before <= full);
         let mut excess = None;
         let by_itself = s.payload == 0 && s.flags & flag::FIN == 0;
         if news {

@@ -30,14 +30,19 @@ struct Came {
 impl Dir {
     /// A needless repetition of these bytes follows a change of order: what is sent later and acknowledged sooner makes a sender repeat the earlier, and in that
     /// recovery more (`tcp_rack_detect_loss`).
-    pub(super) fn is_overtaken(&mut self, from: u64, to: u64) -> bool {
+    pub(super) fn repeats_what_was_overtaken(&mut self, from: u64, to: u64) -> bool {
         let Some((begin, known)) = &mut self.overtaken else { return false };
         // What its receiver had missed had come.
         *known |= from <= *begin && *begin < to;
         *known && *begin < to
     }
 
-    /// Its receiver has later bytes than these.
+    /// Bytes passed the tap behind later ones.
+    fn was_overtaken(&mut self, from: u64) {
+        self.overtaken = Some((self.overtaken.map_or(from, |(begin, _)| begin.min(from)), true));
+    }
+
+    /// Its receiver has later bytes than these; whether they were lost is not known.
     pub(super) fn misses(&mut self, begin: u64) {
         if self.overtaken.is_none_or(|(_, known)| !known) {
             self.overtaken = Some((begin, false));
@@ -122,11 +127,11 @@ impl Conn {
         dir.needless[0] += if acked { again } else { 0 };
         let crosses = came.at.saturating_sub(dir.progress) <= dir.half.echo().unwrap_or(0);
         dir.held_up += if acked && !crosses { again } else { 0 };
-        dir.reordered[0] += if acked && again > 0 && dir.is_overtaken(from, to) { again } else { 0 };
+        dir.reordered[0] += if acked && again > 0 && dir.repeats_what_was_overtaken(from, to) { again } else { 0 };
         match arrival.kind {
             Kind::Reordered => {
                 dir.stats.out_of_order_packets += 1;
-                dir.overtaken = Some((dir.overtaken.map_or(from, |(begin, _)| begin.min(from)), true));
+                dir.was_overtaken(from);
             }
             Kind::Refill => dir.stats.refilled_packets += arrival.fresh.div_ceil(segment),
             Kind::Forward | Kind::Again | Kind::KeepAlive => {}

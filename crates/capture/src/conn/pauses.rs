@@ -13,7 +13,8 @@ impl Conn {
     ///
     /// None when something else may have: the last segment before did not end what the application had written, unacknowledged data beyond one
     /// segment (any window has room for two), a hole or a repair in progress, a closed window, packets lost before the tap, an
-    /// acknowledgement that came just now, or a queue or a busy host, by which round trips differed as much (`spread`).
+    /// acknowledgement that came just now (unless Nagle's rule waited for it), or a queue or a busy host, by which round trips differed as much
+    /// (`spread`).
     #[inline]
     pub(super) fn application_pause(&self, s: &Segment, d: usize, at: u64, gap: Gap, spread: u64) -> Option<u64> {
         let (dir, peer) = (&self.dirs[d], &self.dirs[1 - d]);
@@ -37,12 +38,12 @@ impl Conn {
             let segment = u64::from(dir.stats.largest_segment);
             let room = !peer.window_exact || peer.window >= in_flight + segment;
             let repaired = dir.seq.acked() >= dir.repair;
-            // While nothing of the last segments is acknowledged, only their sending counts.
             // Nagle's rule keeps a short segment until the short one before it is acknowledged (RFC 9293, section 3.7.4), which its receiver delays by its
             // own clock whichever TCP sends. A full one may have waited for a window of one segment.
             let full = u64::from(self.largest_packet(d, s)).min(segment);
             let last_payload = u64::from(dir.last_payload);
             let held = last_payload.max(u64::from(s.payload)) < full && dir.acknowledged <= last_payload;
+            // While nothing of the last segments is acknowledged, only their sending counts.
             (in_flight <= segment && room && repaired).then_some(if in_flight == 0 && !held {
                 last.max(dir.progress)
             } else {
