@@ -124,7 +124,7 @@ def validate(
     about = (_line(), __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
     page = validation.page(rows, *about, bounds) if random is None else validation.trial_page(rows, *about)
     name = "random" if random is not None else "offload" if offload else "kernel"
-    _write(rows, page, name, out, results if done.complete else None)
+    _write(rows, page, name, out, results, whole=done.complete)
     typer.echo(page.rstrip() if random is not None else "\n".join(validation.summary(rows)))
     if not done.complete:
         display.note("interrupted: the same command goes on from here")
@@ -151,7 +151,7 @@ def racks(
     if rows.is_empty():
         raise KeyboardInterrupt
     page = measured.page(rows, _line(), __version__, label, captured, seeds, whole=whole)
-    _write(rows, page, "truth", out, results if whole else None)
+    _write(rows, page, "truth", out, results, whole=whole)
     typer.echo("\n".join(measured.summary(rows)))
     if not whole:
         display.note("interrupted: the same command goes on from here")
@@ -207,13 +207,14 @@ def _line() -> str:
     return " ".join(["python -m lab", *sys.argv[1:]])
 
 
-def _write(rows: pl.DataFrame, page: str, name: str, out: Path, results: Path | None) -> None:
-    """The table and its data into a folder of the user's, the data into the repository's where asked for."""
+def _write(rows: pl.DataFrame, page: str, name: str, out: Path, results: Path | None, *, whole: bool) -> None:
+    """The table and its data into a folder of the user's, the data of all runs into the repository's where asked for."""
     with output_folder(out) as scratch:
         (scratch / f"{name}.md").write_text(page, encoding="utf-8")
         rows.write_csv(scratch / f"{name}.csv", float_precision=4)
     display.note(f"table: {out / f'{name}.md'}")
-    _replace(rows, name, results)
+    if whole:
+        _replace(rows, name, results)
 
 
 def _replace(rows: pl.DataFrame, name: str, results: Path | None) -> None:

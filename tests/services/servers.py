@@ -53,9 +53,11 @@ def serving(kind: str, servers: int, folder: Path) -> Iterator[None]:
     """One server in each namespace, until the block ends."""
     running: list[subprocess.Popen[bytes]] = []
 
+    def begin(*line: str, cwd: Path | None = None) -> None:
+        running.append(subprocess.Popen(line, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
     def inside(number: int, *line: str) -> None:
-        words = ["ip", "netns", "exec", rack.server(number), "nice", "-n", "-10", *line]
-        running.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        begin("ip", "netns", "exec", rack.server(number), "nice", "-n", "-10", *line)
 
     port = {"nginx": 80, "memcached": 11211, "redis": 6379, "grpc": 50051, "own": 80}[kind]
     try:
@@ -75,9 +77,8 @@ def serving(kind: str, servers: int, folder: Path) -> Iterator[None]:
                 for number in range(servers):
                     inside(number, "redis-server", "--save", "", "--protected-mode", "no", "--dir", str(folder))
             case _:
-                line = ["nice", "-n", "-10", sys.executable, "-m", "tests.services.servers", kind, str(servers)]
-                out = subprocess.DEVNULL
-                running.append(subprocess.Popen(line, cwd=Path(__file__).parents[2], stdout=out, stderr=out))
+                own = (sys.executable, "-m", "tests.services.servers", kind, str(servers))
+                begin("nice", "-n", "-10", *own, cwd=Path(__file__).parents[2])
         until = time.monotonic() + 60
         for number in range(servers):
             probe = ["ip", "netns", "exec", rack.server(number), "ss", "-Hltn", f"sport = :{port}"]
