@@ -229,13 +229,13 @@ fn is_steadier(told: f64, known: f64) -> bool {
 
 /// A group and its requests; where these are not steady, and are without some of its connections, without these.
 fn usual(group: &groups::Group, asks: &[Ask]) -> (groups::Group, requests::Cut) {
-    let cut = requests::cut(&group.asks, asks);
+    let cut = requests::cut(group, asks);
     let told = requests::steadiness(&cut.requests);
     // Some connections may be of no request: without them the others are steadier.
     if told < requests::STEADY
         && let Some(usual) = group.without_odd(asks)
     {
-        let without = requests::cut(&usual.asks, asks);
+        let without = requests::cut(&usual, asks);
         if requests::steadiness(&without.requests) >= requests::STEADY.max(told + requests::STEADIER) {
             return (usual, without);
         }

@@ -101,7 +101,7 @@ fn messages_of_whole(group: &Group, asks: &[Ask]) -> f64 {
     if !group.several {
         return 0.0;
     }
-    requests::steadiness(&requests::cut(&group.asks, asks).requests) * group.asks.len() as f64
+    requests::steadiness(&requests::cut(group, asks).requests) * group.asks.len() as f64
 }
 
 #[cfg(test)]

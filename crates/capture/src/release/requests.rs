@@ -11,6 +11,7 @@
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
 use super::even;
+use super::groups::Group;
 use super::joined;
 use super::like::{self, Shape};
 use super::periods::Periods;
@@ -57,11 +58,16 @@ pub(super) struct Cut {
 }
 
 /// Cuts a group into requests.
-pub(super) fn cut(mine: &[u32], asks: &[Ask]) -> Cut {
+pub(super) fn cut(group: &Group, asks: &[Ask]) -> Cut {
+    let mine = group.asks.as_slice();
     let periods = Periods::of(mine, asks);
     let (requests, valley) = by_pauses(&periods, asks);
     let steady = steadiness(&requests);
     let mut cut = Cut { requests, valley, ..Cut::default() };
+    // On one lane nothing runs beside anything: a call that came late in its request is no second user's.
+    if !group.several {
+        return cut;
+    }
     if steady < STEADY {
         cut = side_by_side(steady, mine, asks).unwrap_or(cut);
     }
@@ -564,7 +570,9 @@ mod tests {
                 add(n * 20_000_000 + 2_000_000 + n * 7_919 % 2_000_000, 4);
             }
         }
-        cut(&(0..asks.len() as u32).collect::<Vec<u32>>(), &asks).requests.len()
+        let mine = (0..asks.len() as u32).collect();
+        let group = Group { connections: (0..8).collect(), asks: mine, companies: Vec::new(), several: true };
+        cut(&group, &asks).requests.len()
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn larger(than: Option<usize>, group: &Group, asks: &[Ask]) -> bool {
 
 /// The size of nearly all requests of a group; none where they are not steady.
 fn size(group: &Group, asks: &[Ask]) -> Option<usize> {
-    let cut = requests::cut(&group.asks, asks);
+    let cut = requests::cut(group, asks);
     (requests::steadiness(&cut.requests) >= requests::STEADY).then(|| requests::usual(&cut.requests)).flatten()
 }
 
