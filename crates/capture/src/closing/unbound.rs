@@ -3,6 +3,7 @@
 //! Connections that go their own way meet by chance. Messages that leave with others more often than chance gives are of requests whose ends are not
 //! known, so that neither their count nor their times are.
 
+use super::SEEN;
 use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, LITTLE, ON_A_TICK, SELDOM, TOGETHER, by_chance, most_alike};
 use crate::stages::Request;
 use crate::waiting::{Company, Edge, OWN_ANSWER};
@@ -17,6 +18,8 @@ struct Loose {
     at: u64,
     conn: u32,
     company: usize,
+    /// When the aggregator had the answer.
+    answered: Option<u64>,
     /// When the next one on its connection leaves.
     next: Option<u64>,
     /// It follows the answer before on its connection, as soon as a loop over servers asks the next: as in a poll or a transfer.
@@ -24,7 +27,8 @@ struct Loose {
 }
 
 impl Workload {
-    /// Of each company, how many messages of it are in no request and yet leave together with others like them, or so long after others each time.
+    /// Of each company, how many messages of it are in no request and yet leave together with others like them, so long after others each time, or
+    /// as soon as others were answered.
     ///
     /// None of those that are few beside the requests, as health checks are, and none of those that keep time after their own answers: these keep step where
     /// their periods are the same.
@@ -36,8 +40,10 @@ impl Workload {
             return counts;
         }
         together(&loose, &mine, &mut counts);
-        if counts.iter().all(|&count| count == 0) {
-            after_the_same_time(&loose, &mine, &mut counts);
+        for others in [after_the_same_time, after_answers] {
+            if counts.iter().all(|&count| count == 0) {
+                others(&loose, &mine, &mut counts);
+            }
         }
         counts
     }
@@ -59,13 +65,14 @@ impl Workload {
                     let message = &connection.messages[m];
                     let at = message.start_ns;
                     let goes_on = answered.is_some_and(|before| at.abs_diff(before) <= TOGETHER);
-                    answered = message.took_ns.map(|took| at.saturating_add(took));
+                    let mine = message.took_ns.map(|took| at.saturating_add(took));
+                    answered = mine;
                     let next = asked.get(place + 1).map(|&next| connection.messages[next].start_ns);
                     let is_bound = bound[c as usize][m];
                     let sum = if is_bound { &mut of_requests } else { &mut of_others };
                     (sum.0, sum.1) = (sum.0 + 1, sum.1.saturating_add(message.response_bytes));
                     if !is_bound && !by_a_clock {
-                        all.push(Loose { at, conn: c, company: n, next, goes_on });
+                        all.push(Loose { at, conn: c, company: n, answered: mine, next, goes_on });
                     }
                 }
             }
@@ -79,22 +86,36 @@ impl Workload {
 
 /// Counts those that leave together with others.
 fn together(loose: &[Loose], mine: &[&Loose], counts: &mut [u64]) {
-    let near = |at: u64, conn: u32| {
+    count_beyond_chance(mine, counts, |at, conn| {
         let from = loose.partition_point(|other| other.at + TOGETHER < at);
         loose[from..].iter().take_while(|other| other.at <= at + TOGETHER).any(|other| other.conn != conn)
-    };
-    let together: Vec<&&Loose> = mine.iter().filter(|message| near(message.at, message.conn)).collect();
+    });
+}
+
+/// Counts those that leave as soon as a message of another connection was answered: the next call of a chain whose connections are new each time.
+fn after_answers(loose: &[Loose], mine: &[&Loose], counts: &mut [u64]) {
+    let mut answers: Vec<(u64, u32)> = loose.iter().filter_map(|other| Some((other.answered?, other.conn))).collect();
+    answers.sort_unstable();
+    count_beyond_chance(mine, counts, |at, conn| {
+        let from = answers.partition_point(|&(answered, _)| answered + TOGETHER < at);
+        answers[from..].iter().take_while(|&&(answered, _)| answered <= at + SEEN).any(|&(_, other)| other != conn)
+    });
+}
+
+/// Counts the messages that are `bound` to others at the time when they leave, if that is so more often than at other times of their connections.
+fn count_beyond_chance(mine: &[&Loose], counts: &mut [u64], bound: impl Fn(u64, u32) -> bool) {
+    let found: Vec<&&Loose> = mine.iter().filter(|message| bound(message.at, message.conn)).collect();
     let moments = mine.iter().enumerate().filter_map(|(n, message)| {
         message.next.map(|next| (by_chance(n, message.at, next.max(message.at)), message.conn))
     });
     let (mut tried, mut met) = (0_usize, 0_usize);
     for (at, conn) in moments {
         tried += 1;
-        met += usize::from(near(at, conn));
+        met += usize::from(bound(at, conn));
     }
-    let excess = Excess::of(together.len(), mine.len(), met, tried);
+    let excess = Excess::of(found.len(), mine.len(), met, tried);
     if excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
-        together.iter().for_each(|message| counts[message.company] += 1);
+        found.iter().for_each(|message| counts[message.company] += 1);
     }
 }
 
@@ -151,6 +172,7 @@ mod tests {
                 at: at * US,
                 conn,
                 company: 0,
+                answered: None,
                 next: Some(next * US),
                 goes_on: false,
             };
@@ -162,6 +184,34 @@ mod tests {
         let mut counts = vec![0];
         after_the_same_time(&loose, &mine, &mut counts);
         counts[0]
+    }
+
+    /// Two hundred calls at times of no order, each answered after 2 ms and followed by one on another connection so many microseconds later; how many
+    /// are told.
+    fn chained(after: impl Fn(u64) -> u64) -> u64 {
+        const US: u64 = 1_000;
+        let first = |n: u64| n * 40_000 + n * n * 7_919 % 23_000;
+        let second = |n: u64| first(n) + 2_000 + after(n);
+        let call = |at: u64, next: u64, conn: u64| Loose {
+            at: at * US,
+            conn: conn as u32,
+            company: 0,
+            answered: Some((at + 2_000) * US),
+            next: Some(next * US),
+            goes_on: false,
+        };
+        let both = |n: u64| [call(first(n), first(n + 3), n % 3), call(second(n), second(n + 3), 3 + n % 3)];
+        let mut loose: Vec<Loose> = (0..200).flat_map(both).collect();
+        loose.sort_unstable_by_key(|message| message.at);
+        let mine: Vec<&Loose> = loose.iter().collect();
+        let mut counts = vec![0];
+        after_answers(&loose, &mine, &mut counts);
+        counts[0]
+    }
+
+    #[test]
+    fn what_is_asked_as_soon_as_another_connection_was_answered_is_of_its_request() {
+        assert_eq!((chained(|_| 60), chained(|_| 500), chained(|_| 501)), (200, 200, 0));
     }
 
     #[test]
