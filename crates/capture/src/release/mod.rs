@@ -9,6 +9,7 @@
 //!
 //! Everything is linear in requests but for sorting them.
 
+mod book;
 mod bursts;
 mod candidates;
 mod class;
@@ -31,15 +32,14 @@ mod tests;
 #[cfg(test)]
 mod waited;
 
-use crate::waiting::{Company, Delay, Reason, Release, Round};
+use crate::waiting::{Company, Release, Round};
+use book::Book;
+use bursts::Ask;
 pub(crate) use bursts::TOGETHER;
-use bursts::{Ask, Burst};
-use candidates::{Choice, Kind, Streams};
 use class::Class;
 pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 pub(crate) use requests::{IN_THE_VALLEY, VALLEY};
-use std::collections::BTreeMap;
 pub(crate) use steady::{Excess, by_chance, most_alike, quantile};
 pub(crate) use step::IN_STEP;
 
@@ -107,17 +107,7 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
     let asks = bursts::asks(talks);
     let companies = bursts::companies(talks, &asks);
     let (classes, streams, choices) = joined::stages(classes(talks, &asks, &companies), talks, &asks);
-    let mut book = Book {
-        asks: &asks,
-        classes: &classes,
-        choices: &choices,
-        found: Found { releases: talks.iter().map(|t| vec![None; t.times.len()]).collect(), ..Found::default() },
-        numbers: BTreeMap::new(),
-    };
-    for (n, (class, choice)) in classes.iter().zip(&choices).enumerate() {
-        book.write(n, class, choice, &streams);
-    }
-    book.found
+    Book::new(talks, &asks, &classes, &choices).written(&streams)
 }
 
 /// Groups whose requests are known, and companies of which that is not so.
@@ -241,194 +231,4 @@ fn usual(group: &groups::Group, asks: &[Ask]) -> (groups::Group, requests::Cut) 
         }
     }
     (group.clone(), cut)
-}
-
-/// The findings while they are written down.
-struct Book<'a> {
-    asks: &'a [Ask],
-    classes: &'a [Class],
-    choices: &'a [Choice],
-    found: Found,
-    /// Numbers of rounds by class and burst.
-    numbers: BTreeMap<(usize, usize), u32>,
-}
-
-impl Book<'_> {
-    fn write(&mut self, n: usize, class: &Class, choice: &Choice, streams: &Streams) {
-        // Rounds are written down where asking together was found to mean something.
-        let together = class.inside.is_some() || class.is_company() && !choice.alone();
-        let mut reasons: BTreeMap<Reason, Vec<u64>> = BTreeMap::new();
-        let mut gates = BTreeMap::new();
-        // A timer that once sent while an answer was missing does not wait for answers.
-        let regardless = class.bursts.iter().flat_map(|b| &b.asks).any(|&ask| self.asks[ask as usize].overlapped);
-        for (i, burst) in class.bursts.iter().enumerate() {
-            if together {
-                self.round(n, i);
-            }
-            let kind = if choice.alone() { None } else { choice.of(i) };
-            let cause = kind.and_then(|kind| streams.cause(kind, n, i, self.classes).map(|cause| (kind, cause)));
-            let start = self.asks[burst.asks[0] as usize].at;
-            let reason = match (&cause, choice.alone()) {
-                (Some((kind, _)), _) => reason(*kind),
-                (None, false) if together => Reason::Nothing,
-                (None, _) => Reason::OwnAnswer,
-            };
-            match &cause {
-                Some((Kind::Timer, _)) => reasons.entry(reason).or_default().push(choice.period(i).unwrap_or(0)),
-                Some((_, cause)) => reasons.entry(reason).or_default().push(start.saturating_sub(cause.at)),
-                None => {
-                    for ask in &burst.asks {
-                        let ask = &self.asks[*ask as usize];
-                        // The first request of a connection follows nothing.
-                        match (reason, ask.own) {
-                            (Reason::OwnAnswer, Some(own)) => {
-                                reasons.entry(reason).or_default().push(ask.at - own);
-                            }
-                            _ => reasons.entry(Reason::Nothing).or_default().push(0),
-                        }
-                    }
-                }
-            }
-            if let (Some(_), true) = (&cause, burst.asks.len() > 1) {
-                // Delays are those of the first request of a round, but every request counts as explained.
-                let known = reasons.entry(reason).or_default();
-                let delay = known.last().copied().unwrap_or(0);
-                known.extend(std::iter::repeat_n(delay, burst.asks.len() - 1));
-            }
-            if !together && cause.is_none() {
-                continue;
-            }
-            for ask in burst.asks.clone() {
-                let ask = self.asks[ask as usize];
-                let release = match &cause {
-                    None => Release::Clock { regardless: false },
-                    // A timer asks on the clock of the capture, whatever has been answered.
-                    Some((Kind::Timer, _)) => Release::Clock { regardless },
-                    Some((_, cause)) => self.after(cause, ask.sent),
-                };
-                self.found.releases[ask.conn as usize][ask.msg as usize] = Some(release);
-            }
-        }
-        for step in class.inside.iter().flatten().flatten() {
-            let ask = self.asks[step.ask as usize];
-            reasons.entry(Reason::Inside).or_default().push(ask.at.saturating_sub(step.at));
-            self.found.releases[ask.conn as usize][ask.msg as usize] = Some(self.inside(n, step, &mut gates));
-        }
-        for &ask in &class.rest {
-            let ask = self.asks[ask as usize];
-            if let Some(period) = choice.ticks().filter(|&period| class.on_a_tick(ask.at, period, self.asks)) {
-                let clock = Some(Release::Clock { regardless });
-                self.found.releases[ask.conn as usize][ask.msg as usize] = clock;
-                reasons.entry(Reason::Timer).or_default().push(period);
-                continue;
-            }
-            match ask.own {
-                Some(own) => reasons.entry(Reason::OwnAnswer).or_default().push(ask.at - own),
-                None => reasons.entry(Reason::Nothing).or_default().push(0),
-            }
-        }
-        // From the first to the last message of each round.
-        let spread: Vec<u64> = if together {
-            class.bursts.iter().filter(|b| b.asks.len() > 1).map(|b| self.spread(b)).collect()
-        } else {
-            Vec::new()
-        };
-        self.found.companies.push(Company {
-            connections: class.connections.clone(),
-            servers: 0,
-            upstream: class.upstream,
-            rounds: if together { class.bursts.len() as u64 } else { 0 },
-            requests: class.requests().iter().map(Vec::len).sum::<usize>() as u64,
-            spread: Delay::of(&spread),
-            released_by: reasons.into_iter().map(|(reason, delays)| reason.told(&delays)).collect(),
-        });
-    }
-
-    /// What releases a message inside its request. Several may wait for the same answers.
-    fn inside(&mut self, class: usize, step: &requests::Step, gates: &mut BTreeMap<Vec<u32>, u32>) -> Release {
-        let place = |ask: u32| (self.asks[ask as usize].conn, self.asks[ask as usize].msg);
-        let delay_ns = self.asks[step.ask as usize].sent.saturating_sub(step.at);
-        match step.of.as_slice() {
-            &[only] => {
-                let (connection, message) = place(only);
-                match step.need {
-                    0 => Release::Request { connection, message, delay_ns },
-                    _ => Release::Answer { connection, message, delay_ns },
-                }
-            }
-            several => {
-                let next = self.found.rounds.len() as u32;
-                // What waits for the same answers shares one gate: else a stage of a thousand messages would repeat each
-                // answer a thousand times.
-                let round = *gates.entry(several.to_vec()).or_insert(next);
-                if round == next {
-                    let answers = several.iter().map(|&ask| place(ask)).collect();
-                    let gate = Round { company: class as u32, answers, ..Round::default() };
-                    self.found.rounds.push(gate);
-                }
-                Release::Round { round, answers: step.need, delay_ns }
-            }
-        }
-    }
-
-    fn spread(&self, burst: &Burst) -> u64 {
-        let at = |ask: Option<&u32>| ask.map_or(0, |&a| self.asks[a as usize].at);
-        at(burst.asks.last()) - at(burst.asks.first())
-    }
-
-    fn after(&mut self, cause: &candidates::Cause, sent: u64) -> Release {
-        // To when it left, not to when it was decided: the handshake of a new connection is part of the delay.
-        let delay_ns = sent.saturating_sub(cause.at);
-        match cause.what {
-            candidates::What::Round { class, burst, need } => {
-                Release::Round { round: self.round(class, burst), answers: need, delay_ns }
-            }
-            candidates::What::Answer { conn, msg } => Release::Answer { connection: conn, message: msg, delay_ns },
-            candidates::What::Request { conn, msg } => Release::Request { connection: conn, message: msg, delay_ns },
-        }
-    }
-
-    /// The number of a round, which is written down when it is first spoken of.
-    fn round(&mut self, class: usize, burst: usize) -> u32 {
-        if let Some(&number) = self.numbers.get(&(class, burst)) {
-            return number;
-        }
-        let number = self.found.rounds.len() as u32;
-        self.numbers.insert((class, burst), number);
-        let it = &self.classes[class];
-        let requests: Vec<(u32, u32)> =
-            it.bursts[burst].asks.iter().map(|&a| (self.asks[a as usize].conn, self.asks[a as usize].msg)).collect();
-        let known = it.answers[burst].iter().chain(&it.spare[burst]);
-        let answers: Vec<(u32, u32)> = known.map(|a| (a.conn, a.msg)).collect();
-        let opened = it.opened(burst, self.asks);
-        let start = opened.unwrap_or_else(|| it.start(burst, self.asks));
-        // Who goes on when some of the answers have come has all that he waited for.
-        let of = it.answers[burst].len();
-        let need = self.choices[class].waited(of).unwrap_or(of);
-        let last = need.checked_sub(1).map(|place| it.answers[burst][place].at).filter(|&at| at < u64::MAX);
-        let waits_for = (need < answers.len()).then_some(need as u32);
-        let mut sorted = (requests.clone(), answers.clone());
-        sorted.0.sort_unstable();
-        sorted.1.sort_unstable();
-        // Answers to these very requests are not written down twice.
-        let answers = if sorted.0 == sorted.1 { Vec::new() } else { answers };
-        self.found.rounds.push(Round {
-            company: class as u32,
-            requests,
-            answers,
-            waits_for,
-            opened_ns: opened,
-            took_ns: last.map(|at| at.saturating_sub(start)),
-        });
-        number
-    }
-}
-
-fn reason(kind: Kind) -> Reason {
-    match kind {
-        Kind::Answers(need) => Reason::Answers(need.late()),
-        Kind::OthersAnswers(class) => Reason::OthersAnswers(class as u32),
-        Kind::OthersRequests(class) => Reason::OthersRequests(class as u32),
-        Kind::Timer => Reason::Timer,
-    }
 }

@@ -290,7 +290,11 @@ fn a_call_that_comes_late_in_its_row_takes_no_other_row_along() {
     let (mut talks, requests) = Service { servers: 1, shape: Shape::Row(5), ..PLAIN }.run();
     // The aggregator stalls for 3 ms after the second of five calls.
     for times in &mut talks[0].times[352..] {
-        *times = Times { asked: times.asked.map(|at| at + 3 * MS), answered: times.answered.map(|at| at + 3 * MS), ..*times };
+        *times = Times {
+            asked: times.asked.map(|at| at + 3 * MS),
+            answered: times.answered.map(|at| at + 3 * MS),
+            ..*times
+        };
     }
     assert_eq!(found_times(&infer(&talks)).len(), requests.len() + 1, "its own row alone is of two parts");
 }
