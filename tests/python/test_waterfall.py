@@ -183,7 +183,7 @@ def test_messages_that_leave_together_and_are_in_no_request_are_said_to_be_so() 
     found = closing.doubts(replay)
     assert list(found) == ["requests-unbound"]
     assert (
-        "leave together with others, or so long after them each time, and belong to no request"
+        "leave together with others, or so long after them or their answers each time, and belong to no request"
         in found["requests-unbound"]
     )
     assert "requests-unbound" in [warning.kind for warning in doubts.about_the_capture(replay, independent=False)]

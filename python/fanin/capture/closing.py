@@ -69,11 +69,11 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     Keys are ``group`` (position in the groups), ``requests`` (those that its begin or end cut off are left out), ``closed``,
     ``messages``, ``closed_messages``, ``unanswered``, ``partial`` (requests whose user is taken to go on with some of their answers), ``trailing`` and
     ``trailing_share`` (requests that end with calls after all other answers, which bring hardly anything, and the share of their time that these take),
-    ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound``
-    (messages that leave together, or so long after others or their answers each time, and are in no request), ``beside`` (messages that leave together with those of
+    ``interrupted`` (requests in which nothing was missing for longer than before most requests, while another one began), ``unbound`` (messages that
+    leave together, or so long after others or their answers each time, and are in no request), ``beside`` (messages that leave together with those of
     other groups, or as soon as these are answered, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's
-    others, or those of a group like it, ask), ``apart`` (requests, where none can be two that were mixed up: each begins when nothing is missing, after
-    a pause three times as long as any inside them, and asks no server twice), ``faults`` (counts by name, see :data:`FAULTS`), and
+    others, or those of a group like it, ask), ``apart`` (requests, where none can be two that were mixed up: each begins when nothing is missing, after a
+    pause three times as long as any inside them, and asks no server twice), ``faults`` (counts by name, see :data:`FAULTS`), and
     ``messages_per_request``, ``first_messages``, ``connections_per_request``, ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``,
     ``max``, ``usual`` and ``usual_share``.
 
@@ -223,7 +223,7 @@ def interrupted(found: Sequence[dict[str, Any]]) -> str | None:
 
 
 def unbound(found: Sequence[dict[str, Any]]) -> str | None:
-    """One sentence about messages that leave together, or so long after others or their answers each time, and are in no request; None where there are hardly any.
+    """One sentence about messages that leave together, or so long after others or their answers each time, and are in no request; None: hardly any.
 
     Examples
     --------
@@ -237,8 +237,8 @@ def unbound(found: Sequence[dict[str, Any]]) -> str | None:
     if loose <= LOOSE * messages:
         return None
     return (
-        f"{loose:,} of {messages:,} messages leave together with others, or so long after them or their answers each time, and belong to no request that was found: "
-        "requests are missing, and the replay does not know what these messages wait for; the application's traces tell (--spans)"
+        f"{loose:,} of {messages:,} messages leave together with others, or so long after them or their answers each time, and belong to no request "
+        "that was found: requests are missing, and the replay does not know what these messages wait for; the application's traces tell (--spans)"
     )
 
 
