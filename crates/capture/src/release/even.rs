@@ -27,7 +27,7 @@ pub(super) fn cut(known: &Cut, mine: &[u32], asks: &[Ask]) -> Option<Cut> {
         return None;
     }
     let requests = of_servers(&servers, mine, asks)?;
-    let cut = |requests| Cut { requests, concurrent: true, valley: false, late: Vec::new() };
+    let cut = |requests| Cut { requests, concurrent: true, ..Cut::default() };
     if alike {
         // Requests that are alike and ask some of the servers, always the same together: stages.
         let stages = are_stages(others, &requests) && quick(&Pauses::of(&requests, mine, asks));

@@ -14,6 +14,7 @@ mod bursts;
 mod candidates;
 mod class;
 mod completed;
+mod counted;
 mod drawn;
 mod even;
 mod groups;
@@ -196,7 +197,9 @@ impl Told {
         let known = company.as_ref().map(steady);
         let surpassed = || company.as_ref().is_some_and(|class| class.is_surpassed(&cut.requests));
         let better = match known {
-            Some(known) => told >= CLEAR && (is_steadier(told, known) || cut.valley && told >= known || surpassed()),
+            Some(known) => {
+                told >= CLEAR && (is_steadier(told, known) || cut.valley && told >= known || cut.ordered || surpassed())
+            }
             None => told >= CLEAR || cut.valley,
         };
         let cut = match better {

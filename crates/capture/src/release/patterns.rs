@@ -314,6 +314,15 @@ fn stages_that_the_application_computes_between_are_of_one_request() {
 }
 
 #[test]
+fn stages_between_which_the_application_computes_as_long_as_users_pause_are_told_by_their_order() {
+    let service = Service { turn: (300 * US, 1_500 * US), pause: (1_300 * US, 5 * MS), requests: 200, ..PLAIN };
+    let same_again = Service { shape: Shape::QueryThenFetch(8), ..service };
+    let chain = Service { shape: Shape::Semaphore(1), servers: 4, ..service };
+    let two_users = Service { users: 2, requests: 400, ..same_again };
+    all_are_found(seeds(vec![same_again, chain, two_users]));
+}
+
+#[test]
 fn requests_to_any_number_of_servers_are_found_where_one_user_asks() {
     let service = Service { shape: Shape::Any, requests: 200, ..PLAIN };
     let own = Service { users: 2, requests: 300, ..service };

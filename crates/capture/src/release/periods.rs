@@ -76,7 +76,7 @@ impl Periods {
     }
 
     /// Requests: a period goes on with the one before it if `joins` says so.
-    pub fn cut(&self, joins: impl Fn(&Period) -> bool) -> Vec<Request> {
+    pub fn cut(&self, mut joins: impl FnMut(&Period) -> bool) -> Vec<Request> {
         let mut all: Vec<Request> = Vec::new();
         for period in &self.0 {
             match all.last_mut() {

@@ -10,6 +10,7 @@
 
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
+use super::counted;
 use super::even;
 use super::groups::Group;
 use super::joined;
@@ -51,8 +52,10 @@ pub(super) struct Cut {
     pub requests: Vec<Request>,
     /// Requests run beside each other.
     pub concurrent: bool,
-    /// Pauses are of two kinds.
+    /// Pauses are of two kinds, as their lengths tell or their order.
     pub valley: bool,
+    /// As their order tells.
+    pub ordered: bool,
     /// Messages that left by a timer while their request went on, in order: the same call to another server.
     pub late: Vec<u32>,
 }
@@ -61,9 +64,10 @@ pub(super) struct Cut {
 pub(super) fn cut(group: &Group, asks: &[Ask]) -> Cut {
     let mine = group.asks.as_slice();
     let periods = Periods::of(mine, asks);
-    let (requests, valley) = by_pauses(&periods, asks);
+    let (requests, told) = by_pauses(&periods, asks);
     let steady = steadiness(&requests);
-    let mut cut = Cut { requests, valley, ..Cut::default() };
+    let ordered = told == Some(By::Order);
+    let mut cut = Cut { requests, valley: told.is_some(), ordered, ..Cut::default() };
     // On one lane nothing runs beside anything: a call that came late in its request is no second user's.
     if !group.several {
         return cut;
@@ -75,22 +79,33 @@ pub(super) fn cut(group: &Group, asks: &[Ask]) -> Cut {
     // filled at the start, or an answer that seems to come late, is no second one's.
     let left = odd(&cut.requests) as f64;
     if left > AS_ONE * cut.requests.len() as f64 && steadiness(&cut.requests) >= CLEAR {
-        cut = alike(cut, &periods, mine, asks);
+        // The stages of requests are steady, too, but the order of the pauses says that they are parts.
+        let most = if ordered { cut.requests.len() * 3 / 2 } else { usize::MAX };
+        cut = alike(cut, most, &periods, mine, asks);
     }
     even::cut(&cut, mine, asks).unwrap_or(cut)
 }
 
-/// Cuts where nothing is under way, and joins what makes requests of a steadier size; true if pauses are of two kinds.
-fn by_pauses(periods: &Periods, asks: &[Ask]) -> (Vec<Request>, bool) {
+/// What tells that pauses are of two kinds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Their lengths.
+    Valley,
+    /// Their order.
+    Order,
+}
+
+/// Cuts where nothing is under way, and joins what makes requests of a steadier size; also what tells it, if pauses are of two kinds.
+fn by_pauses(periods: &Periods, asks: &[Ask]) -> (Vec<Request>, Option<By>) {
     let apart = periods.cut(|_| false);
     let mut best = (steadiness(&apart), apart);
-    let mut told = false;
+    let mut told = None;
     if let Some(valley) = valley(&periods.pauses()) {
         // Stages that turn in 0.1 ms and users who pause for 5 ms: a request goes on over all pauses up to the valley.
         let joined = periods.cut(|next| next.pause <= valley);
         if periods.are_stages(&joined, valley) {
             best = (steadiness(&joined), joined);
-            told = true;
+            told = Some(By::Valley);
         }
     }
     // A stage asks servers that were not asked yet.
@@ -105,6 +120,15 @@ fn by_pauses(periods: &Periods, asks: &[Ask]) -> (Vec<Request>, bool) {
     let steady = steadiness(&more);
     if more.len() < best.1.len() && 2 * more.len() > best.1.len() && steady > best.0 {
         best = (steady, more);
+    }
+    // Or the order of the pauses tells, where each request has as many stages: two of what was found so far, or more.
+    if told.is_none()
+        && let Some(joined) = counted::requests(periods)
+        && steadiness(&joined) >= STEADY
+        && 3 * joined.len() <= 2 * best.1.len()
+    {
+        best = (steadiness(&joined), joined);
+        told = Some(By::Order);
     }
     // A stage may be late, and a user quick.
     let mended = periods.mended(&best.1, asks);
@@ -125,15 +149,15 @@ fn side_by_side(told: f64, mine: &[u32], asks: &[Ask]) -> Option<Cut> {
         if steady > best && !like::begin_together(&beside, asks) {
             // Who goes on without the last answers is one user.
             let concurrent = !like::some_will_do(&beside, asks);
-            cut = Some(Cut { requests: beside, concurrent, valley: false, late });
+            cut = Some(Cut { requests: beside, concurrent, late, ..Cut::default() });
             best = steady + STEADIER;
         }
     }
     cut
 }
 
-/// What the requests that run alone are like tells those apart that do not.
-fn alike(mut cut: Cut, periods: &Periods, mine: &[u32], asks: &[Ask]) -> Cut {
+/// What the requests that run alone are like tells those apart that do not; at most so many.
+fn alike(mut cut: Cut, most: usize, periods: &Periods, mine: &[u32], asks: &[Ask]) -> Cut {
     // Fewer odd requests win; of as few, those that follow each other most as usual.
     let mut left = odd(&cut.requests);
     let mut misfit = 0.0;
@@ -148,10 +172,10 @@ fn alike(mut cut: Cut, periods: &Periods, mine: &[u32], asks: &[Ask]) -> Cut {
             let (odd, steady) = (odd(&requests), steadiness(&requests));
             let far = Shape::of(&requests, asks).map_or(f64::INFINITY, |shape| shape.misfit(&requests, asks));
             let better = odd < left || odd == left && far < misfit;
-            let better = better && steady >= STEADY.max(steadiness(&cut.requests));
+            let better = better && steady >= STEADY.max(steadiness(&cut.requests)) && requests.len() <= most;
             if better && !like::are_parts(&requests, asks) && !like::some_will_do(&requests, asks) {
                 (left, misfit) = (odd, far);
-                cut = Cut { requests, concurrent: true, valley: false, late: Vec::new() };
+                cut = Cut { requests, concurrent: true, ..Cut::default() };
             }
         }
     }
