@@ -5,6 +5,7 @@ use crate::sent::Soonest;
 use crate::service::Wait;
 use crate::workload::{Message, Piece};
 use crate::{Connection, Direction, Front, Turn};
+use smallvec::smallvec;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -155,7 +156,7 @@ fn unasked(e: &Exchange, written: &[TimedPiece], think_ns: u64) -> impl Iterator
             service_ns: 0,
             service_between_ns: None,
             response_bytes: p.piece.bytes,
-            pieces: vec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
+            pieces: smallvec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
             took_ns: None,
             overlapped: false,
             release: None,
@@ -168,8 +169,8 @@ fn unasked(e: &Exchange, written: &[TimedPiece], think_ns: u64) -> impl Iterator
 /// One message with its answer in pieces.
 fn asked(e: &Exchange, written: &[TimedPiece], start_ns: u64, think_ns: u64) -> (Message, Times, Wait) {
     let pieces = match written {
-        [] if e.response_bytes == 0 => vec![],
-        [] => vec![Piece { pause_ns: 0, bytes: e.response_bytes }],
+        [] if e.response_bytes == 0 => smallvec![],
+        [] => smallvec![Piece { pause_ns: 0, bytes: e.response_bytes }],
         several => several.iter().map(|p| p.piece).collect(),
     };
     let message = Message {

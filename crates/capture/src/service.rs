@@ -212,7 +212,7 @@ mod tests {
             service_ns,
             service_between_ns: None,
             response_bytes: 8_000,
-            pieces: vec![Piece { pause_ns: 0, bytes: 8_000 }],
+            pieces: smallvec::smallvec![Piece { pause_ns: 0, bytes: 8_000 }],
             took_ns: None,
             overlapped: false,
             release: None,

@@ -3,6 +3,7 @@
 use crate::WorkloadError;
 use crate::waiting::{Company, Release, Rounds, TIMER};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::fs;
 use std::io::Write;
 use std::net::IpAddr;
@@ -119,7 +120,7 @@ pub struct Message {
     /// What the server sent in all.
     pub response_bytes: u64,
     /// How the server wrote it: at least one piece unless there was no response.
-    pub pieces: Vec<Piece>,
+    pub pieces: SmallVec<[Piece; 1]>,
     /// From the request to the last byte of the response at the aggregator, in the capture. For readers: a replay takes its own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ns: Option<u64>,

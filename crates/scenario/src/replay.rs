@@ -6,6 +6,7 @@ use fanin_capture::{Piece, Release as Waits, Round, Rounds};
 use fanin_sim::rng::Stream;
 use fanin_sim::spec::{BarrierId, FlowId, Gate, GateEvent, MessageId, NodeId, Release};
 use fanin_units::{Duration, Time};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is replayed.
@@ -78,7 +79,7 @@ pub struct Turn {
     /// The server's pause before it answered.
     pub service: Duration,
     /// What the server wrote, each piece after a pause from the delivery of the piece before; none: there was no response.
-    pub pieces: Vec<(Duration, u64)>,
+    pub pieces: SmallVec<[(Duration, u64); 1]>,
     /// Begun before the response before was complete, so it does not wait for it.
     pub overlapped: bool,
     /// What the request waits for; none: the response before, `think` long.
@@ -238,22 +239,22 @@ impl Replay {
         let mut gates = Gates::default();
         let mut placed = Lists::default();
         let together = self.late_together(workload, jitter);
-        for (n, connection) in self.connections.iter().enumerate() {
+        let mut left = &together[..];
+        for (n, connection) in (0..).zip(&self.connections) {
+            let (mine, later) = left.split_at(left.partition_point(|t| t.connection <= n));
+            left = later;
             workload.transport = if connection.opened { opening } else { open };
             let host = hosts[connection.server as usize % hosts.len()];
             let flows = workload.connection(client, host);
-            let late = Late {
-                stream: workload.stream("jitter", n as u64),
-                most: jitter.ps(),
-                together: together.get(&(n as u32)).map_or(&[], Vec::as_slice),
-            };
+            let late = Late { stream: workload.stream("jitter", n.into()), most: jitter.ps(), together: mine };
             placed.add(connection.add(workload, flows, late, noise, &mut gates, &mut responses));
         }
         workload.transport = opening;
         let at = |&(c, m): &(u32, u32)| placed.get(c as usize).and_then(|turns| turns.get(m as usize));
         let asked = |place: &(u32, u32)| at(place).and_then(|p| p.request.or(p.last));
         let answered = |place: &(u32, u32)| at(place).and_then(|p| p.last);
-        let answers = |round: &Round| -> Vec<MessageId> { round.answers().iter().filter_map(answered).collect() };
+        let answers =
+            |round: &Round| -> SmallVec<[MessageId; 4]> { round.answers().iter().filter_map(answered).collect() };
         for (wait, barrier) in gates.barriers {
             let (of, need, event) = match wait {
                 Wait::Round(round, need) => {
@@ -278,16 +279,14 @@ impl Replay {
         Added { responses, rounds: rounds.shrunk(), stages: stages.shrunk(), trees: self.trees(&placed) }
     }
 
-    /// By connection, the messages whose requests leave in rounds and how late, in order of message.
-    fn late_together(&self, workload: &Workload<'_>, jitter: Duration) -> BTreeMap<u32, Vec<(u32, Duration)>> {
-        let mut all: BTreeMap<u32, Vec<(u32, Duration)>> = BTreeMap::new();
+    /// The messages whose requests leave in rounds and how late, in order of connection and message.
+    fn late_together(&self, workload: &Workload<'_>, jitter: Duration) -> Vec<Together> {
+        let mut all = Vec::with_capacity(self.rounds.iter().map(|round| round.requests.len()).sum());
         for (n, round) in (0..).zip(&self.rounds) {
             let late = Duration::from_ps(workload.stream("round jitter", n).below(jitter.ps()));
-            for &(connection, message) in &round.requests {
-                all.entry(connection).or_default().push((message, late));
-            }
+            all.extend(round.requests.iter().map(|&(connection, message)| Together { connection, message, late }));
         }
-        all.values_mut().for_each(|messages| messages.sort_unstable());
+        all.sort_unstable();
         all
     }
 
@@ -370,18 +369,26 @@ impl Gates {
     }
 }
 
+/// A message whose request leaves together with others, and how late they are.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Together {
+    connection: u32,
+    message: u32,
+    late: Duration,
+}
+
 struct Late<'a> {
     stream: Stream,
     most: u64,
-    /// Messages of the connection whose requests leave together with others, and how late.
-    together: &'a [(u32, Duration)],
+    /// Those of the connection.
+    together: &'a [Together],
 }
 
 impl Late<'_> {
     /// Of the request of a message.
     fn asking(&mut self, message: u32) -> Duration {
         let own = self.next();
-        self.together.binary_search_by_key(&message, |&(m, _)| m).map_or(own, |place| self.together[place].1)
+        self.together.binary_search_by_key(&message, |t| t.message).map_or(own, |place| self.together[place].late)
     }
 
     fn next(&mut self) -> Duration {
@@ -565,12 +572,9 @@ impl From<&fanin_capture::Workload> for Replay {
     }
 }
 
-/// What is not empty, in no more room than it takes: a million connections have as many of these.
-fn pieces(written: &[Piece]) -> Vec<(Duration, u64)> {
-    let mut pieces: Vec<(Duration, u64)> =
-        written.iter().filter(|p| p.bytes > 0).map(|p| (from_ns(p.pause_ns), p.bytes)).collect();
-    pieces.shrink_to_fit();
-    pieces
+/// What is not empty.
+fn pieces(written: &[Piece]) -> SmallVec<[(Duration, u64); 1]> {
+    written.iter().filter(|p| p.bytes > 0).map(|p| (from_ns(p.pause_ns), p.bytes)).collect()
 }
 
 /// A file may say anything.

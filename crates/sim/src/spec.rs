@@ -5,6 +5,7 @@ use crate::stack::Stack;
 use fanin_cc::{Args, Composition};
 use fanin_switch::disciplines::{DROP_TAIL, Discipline};
 use fanin_units::{Bytes, Duration, MaybeTime, QueueLimit, Rate, Time};
+use smallvec::SmallVec;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -238,7 +239,7 @@ pub struct Gate {
     /// What opens.
     pub barrier: BarrierId,
     /// The messages.
-    pub of: Vec<MessageId>,
+    pub of: SmallVec<[MessageId; 4]>,
     /// How many of them it takes.
     pub need: u32,
     /// How far they must have come.

@@ -10,15 +10,7 @@ use std::fmt::Write as _;
 const RACK: &str = "[rack]\nrate = \"1Gbps\"\ndelay = \"25us\"\nbuffer = \"100p\"\nmark = \"20p\"\n";
 
 fn turn(start: Time, think: Duration, request: u64, pieces: &[(Duration, u64)]) -> Turn {
-    Turn {
-        start,
-        think,
-        request,
-        service: Duration::us(300),
-        pieces: pieces.to_vec(),
-        overlapped: false,
-        release: None,
-    }
+    Turn { start, think, request, service: Duration::us(300), pieces: pieces.into(), overlapped: false, release: None }
 }
 
 fn replay() -> Replay {
