@@ -40,6 +40,8 @@ pub(super) struct Calls {
     acknowledged: usize,
     /// First and last data packet of each direction.
     packets: [Option<(u64, u64)>; 2],
+    /// The same of those that the client has sent since the server last did.
+    goes_on: Option<(u64, u64)>,
     /// When the server last sent a part of a message.
     spoke: Option<u64>,
     /// Those that were said before.
@@ -79,6 +81,7 @@ impl Calls {
             complete: 0,
             acknowledged: 0,
             packets: [None; 2],
+            goes_on: None,
             spoke: None,
             streams: Streams::default(),
             least: u64::MAX,
@@ -100,8 +103,9 @@ impl Calls {
 
     /// A data packet passed.
     pub fn packet(&mut self, side: usize, at: u64) {
-        let (first, _) = self.packets[side].unwrap_or((at, at));
-        self.packets[side] = Some((first, at));
+        let since = |first: Option<(u64, u64)>| Some((first.map_or(at, |(first, _)| first), at));
+        self.packets[side] = since(self.packets[side]);
+        self.goes_on = if side == CLIENT { since(self.goes_on) } else { None };
     }
 
     /// What the request said that the next bytes of a server answer.
@@ -472,16 +476,17 @@ impl Calls {
         let all = std::mem::take(&mut self.all);
         all.iter().for_each(|call| self.streams.said(call.stream, call.is_the_last()));
         self.least = all.iter().map(InFlight::request_bytes).fold(self.least, u64::min);
-        // What is no message has begun the turn that a request goes on with.
+        // What is no message, as a window's update, has begun the turn that a request goes on with.
         let begun = all.is_empty() && (turn == self.turn || self.is_multiplexed());
         let trivial = !self.odd && self.is_the_turn(&all, turn);
         if trivial {
             self.counts.read += all.len() as u32;
         }
         let stretch = if trivial { None } else { self.stretch(all, turn) };
-        let packets = if begun { self.packets } else { [None; 2] };
+        let goes_on = self.goes_on;
+        let packets = if begun { self.packets } else { [goes_on, None] };
         let (counts, streams, least) = (self.counts, std::mem::take(&mut self.streams), self.least);
-        *self = Calls { counts, streams, least, packets, ..Calls::new(self.protocol, turn) };
+        *self = Calls { counts, streams, least, packets, goes_on, ..Calls::new(self.protocol, turn) };
         stretch
     }
 

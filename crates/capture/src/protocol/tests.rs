@@ -407,6 +407,29 @@ fn a_call_after_a_ping_begins_with_its_own_first_frame() {
 }
 
 #[test]
+fn a_call_after_a_window_that_was_opened_amid_the_answer_before_begins_with_its_own_first_frame() {
+    let mut reader = Reader::default();
+    let mut places = [0_u64; 2];
+    let mut pass = |side: usize, bytes: &[u8], at: u64, turn: u32, has_all: bool| {
+        let (from, other) = (places[side], places[1 - side]);
+        places[side] += bytes.len() as u64;
+        let to = places[side];
+        reader.data(Data { side, from, to, other, stored: bytes, at, pushed: true, acked: from, turn, has_all })
+    };
+    for (side, bytes) in preface() {
+        pass(side, &bytes, 1_000, 0, true);
+    }
+    pass(CLIENT, &grpc_request(1), 2_000, 0, true);
+    pass(SERVER, &grpc_response(1, 900), 1_002_000, 0, true);
+    // The client has not acknowledged the answer's last bytes as it opens the window.
+    pass(CLIENT, &frame(8, 0, 0, 4), 1_003_000, 1, false);
+    pass(CLIENT, &grpc_request(3), 40_000_000, 1, true);
+    pass(SERVER, &grpc_response(3, 900), 41_000_000, 1, true);
+    let next = pass(CLIENT, &grpc_request(5), 50_000_000, 2, true).unwrap();
+    assert_eq!((next.turn, next.calls[0].stream, next.calls[0].request_start_ns), (1, 3, 40_000_000));
+}
+
+#[test]
 fn the_handshake_of_tls_and_its_tickets_are_no_requests() {
     let record =
         |kind: u8, length: usize| [vec![kind, 3, 3, (length >> 8) as u8, length as u8], vec![0xaa; length]].concat();
