@@ -6,7 +6,7 @@
 //! what is seen is the logarithm of the pause before each, normal with one mean and deviation inside requests and with another between them.
 
 use super::periods::Periods;
-use super::requests::{Request, VALLEY};
+use super::requests::Request;
 use super::steady::RESOLUTION;
 
 /// More stages than this are no design.
@@ -19,6 +19,8 @@ const SLIP: f64 = 0.02;
 const BY_ORDER: f64 = 0.1;
 /// And so much in all: of a thousand groups of some sixty pauses without an order the luckiest had 19.
 const SURE: f64 = 25.0;
+/// Pauses between requests are so many times as long as those inside, by their means: less may be a user's habit.
+const LONGER: f64 = 2.0;
 /// Stamps and ticks spread pauses by a third at least.
 const LEAST_DEVIATION: f64 = 0.3;
 
@@ -133,7 +135,7 @@ fn begins(pauses: &[f64]) -> Option<Vec<bool>> {
     let models = (2..=MOST_STAGES.min(some.len())).filter_map(|stages| Model::fitted(some, stages));
     let likely = models.filter_map(|model| {
         let (likelihood, by_order) = model.likelihood(some);
-        let longer = model.between.mean - model.inside.mean >= VALLEY.ln();
+        let longer = model.between.mean - model.inside.mean >= LONGER.ln();
         (longer && is_sure(by_order, some.len())).then_some((likelihood, model))
     });
     let (_, best) = likely.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -171,6 +173,16 @@ mod tests {
         let requests = found(600, |n| n % 3 == 2);
         assert!(requests.is_some_and(|n| n.abs_diff(200) <= 4), "{requests:?}");
         assert_eq!(found(600, |n| draw(n + 7) < 1.0 / 3.0), None, "as many, in no order");
+    }
+
+    #[test]
+    fn pauses_between_requests_are_twice_as_long_as_those_inside() {
+        // Alike to a hundredth, so that their order is plain.
+        let found = |times: f64| {
+            let pause = |n: usize| if n % 3 == 2 { times.ln() } else { 0.0 } + 0.01 * draw(n);
+            begins(&(0..600).map(pause).collect::<Vec<f64>>()).is_some()
+        };
+        assert_eq!([1.9, 2.1].map(found), [false, true]);
     }
 
     #[test]
