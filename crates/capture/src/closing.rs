@@ -49,6 +49,8 @@ pub struct Closing {
     pub lacking: u64,
     /// Requests, where these stand apart: `closing/apart.rs`.
     pub apart: u64,
+    /// Requests, where short and long pauses between them take turns: `closing/turns.rs`.
+    pub in_turns: u64,
     /// What is an error of the inference.
     pub faults: Faults,
     /// Messages per request.
@@ -182,6 +184,7 @@ impl Workload {
             closing.beside = beside[n as usize].max(behind[n as usize]);
             closing.lacking = lacking[n as usize];
             closing.apart = places.apart(n);
+            closing.in_turns = places.in_turns(n);
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
             closing.connections_per_request = Spread::of(used);
@@ -420,4 +423,5 @@ mod beside;
 mod lacking;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unbound;

@@ -73,7 +73,8 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     leave together, or so long after others or their answers each time, and are in no request), ``beside`` (messages that leave together with those of
     other groups, or as soon as these are answered, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's
     others, or those of a group like it, ask), ``apart`` (requests, where none can be two that were mixed up: each begins when nothing is missing, after a
-    pause three times as long as any inside them, and asks no server twice), ``faults`` (counts by name, see :data:`FAULTS`), and
+    pause three times as long as any inside them, and asks no server twice), ``in_turns`` (requests, where short and long pauses between them take turns
+    more than chance gives), ``faults`` (counts by name, see :data:`FAULTS`), and
     ``messages_per_request``, ``first_messages``, ``connections_per_request``, ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``,
     ``max``, ``usual`` and ``usual_share``.
 
@@ -248,7 +249,7 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
-    >>> told = {"requests": 150, "apart": 0, "partial": 0, "trailing": 0, "trailing_share": 0.0}
+    >>> told = {"requests": 150, "apart": 0, "in_turns": 0, "partial": 0, "trailing": 0, "trailing_share": 0.0}
     >>> told |= {"connections_per_request": sizes, "servers_per_request": sizes, "first_messages": sizes}
     >>> unsure([{**told, "apart": 150, "messages_per_request": sizes}]) is None
     True
@@ -261,6 +262,8 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     "150 of 150 requests end with a call that brings hardly anything, when all else has been answered: ... requests are 21% shorter; ..."
     >>> unsure([{**alike, "trailing": 150, "trailing_share": 0.05}]) is unsure([alike]) is None
     True
+    >>> unsure([{**alike, "in_turns": 150}])  # doctest: +ELLIPSIS
+    "short and long pauses between 150 requests take turns more than chance gives: some may be stages of others, ..."
     >>> four = {"connections_per_request": {**sizes, "usual": 32, "usual_share": 1.0}, "servers_per_request": {**sizes, "usual": 8, "usual_share": 1.0}}
     >>> unsure([{**alike, **four, "messages_per_request": {**sizes, "usual": 32, "usual_share": 1.0}}])  # doctest: +ELLIPSIS
     "requests ask each of 8 servers 4 times, each time on another connection: ..."
@@ -282,6 +285,11 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
             return (
                 f"requests ask each of {each['servers_per_request']['usual']} servers {times} times, each time on another connection: {times} users may "
                 "have begun at the same moments, so that there are more requests than were read, and shorter ones; the application's traces tell (--spans)"
+            )
+        if each["in_turns"]:
+            return (
+                f"short and long pauses between {requests:,} requests take turns more than chance gives: some may be stages of others, so that there are "
+                "fewer requests than were read, and longer ones; the application's traces tell (--spans)"
             )
         if partial > MOSTLY * requests:
             return (
@@ -393,7 +401,7 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
     >>> alike = {"min": 12, "median": 12, "p90": 12, "max": 12, "usual": 12, "usual_share": 1.0}
     >>> none = {"shared": 0, "longer": 0, "overlapping": 0, "lost": 0}
     >>> one = {"group": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "partial": 0, "faults": none,
-    ...        "trailing": 0, "trailing_share": 0.0,
+    ...        "in_turns": 0, "trailing": 0, "trailing_share": 0.0,
     ...        "messages_per_request": alike, "connections_per_request": alike, "servers_per_request": alike,
     ...        "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
     >>> _told([one])
