@@ -149,7 +149,7 @@ impl<'a> Gathered<'a> {
             upstream: talk.upstream,
             unasked_writes: if all_unasked { c.writes.unasked } else { 0 },
             // Exactly as many as there are: of a million connections most have one.
-            messages: Vec::with_capacity(talk.times.len()),
+            messages: smallvec::SmallVec::with_capacity(talk.times.len()),
         });
         self.talks.push(talk);
     }

@@ -98,7 +98,7 @@ pub struct ReplayConnection {
     #[serde(default, skip_serializing_if = "is_none")]
     pub unasked_writes: u32,
     /// In order.
-    pub messages: Vec<Message>,
+    pub messages: SmallVec<[Message; 1]>,
 }
 
 /// A request and the response to it, as the applications wrote them.

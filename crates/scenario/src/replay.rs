@@ -64,7 +64,7 @@ pub struct Connection {
     /// The server opened it: it is a client of the aggregator.
     pub upstream: bool,
     /// In order.
-    pub turns: Vec<Turn>,
+    pub turns: SmallVec<[Turn; 1]>,
 }
 
 /// A request and its response.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Company, Delay, Edge, Message, ReplayConnection, Round};
+use smallvec::SmallVec;
 use std::path::Path;
 
 /// Two servers asked together, twice: at 0 and at 10 ms, each answered after 1 and 2 ms; the second request follows the first by 8 ms.
@@ -343,7 +344,7 @@ fn two_groups(same_servers: bool) -> Vec<u64> {
         };
         for k in 0..4_u32 {
             let server = if same_servers { k } else { 4 * group + k };
-            let mut of = ReplayConnection { server, messages: Vec::new(), ..connection.clone() };
+            let mut of = ReplayConnection { server, messages: SmallVec::new(), ..connection.clone() };
             for n in 0..200 {
                 message.start_ns = begin(n) + other(n) + u64::from(k) * 300_000;
                 of.messages.push(message.clone());
@@ -407,7 +408,7 @@ fn apart(inside: u64, pause: u64, twice_asked: u32) -> u64 {
     const US: u64 = 1_000;
     let mut workload = twice();
     let message = Message { took_ns: Some(1_000 * US), release: None, ..workload.connections[0].messages[0].clone() };
-    let connection = ReplayConnection { messages: Vec::new(), ..workload.connections[0].clone() };
+    let connection = ReplayConnection { messages: SmallVec::new(), ..workload.connections[0].clone() };
     workload.servers = (1..=4).map(|n| [10, 0, 0, n].into()).collect();
     workload.connections = (0..4).map(|server| ReplayConnection { server, ..connection.clone() }).collect();
     workload.rounds.clear();

@@ -5,6 +5,7 @@ use fanin_scenario::replay::{Connection, Stages, Turn};
 use fanin_scenario::{Override, Rack, Replay};
 use fanin_sim::spec::Release;
 use fanin_units::{Duration, Rate, Time};
+use smallvec::SmallVec;
 use std::fmt::Write as _;
 
 const RACK: &str = "[rack]\nrate = \"1Gbps\"\ndelay = \"25us\"\nbuffer = \"100p\"\nmark = \"20p\"\n";
@@ -21,10 +22,10 @@ fn replay() -> Replay {
         opened,
         writes_at_once: opened,
         upstream: false,
-        turns: vec![
+        turns: SmallVec::from_vec(vec![
             turn(Time::ZERO + Duration::ms(1), Duration::ZERO, 200, &[(Duration::ZERO, 40_000)]),
             turn(Time::ZERO + Duration::ms(9), Duration::ms(2), 0, &[(Duration::ZERO, 1000), (Duration::ms(3), 500)]),
-        ],
+        ]),
     };
     Replay {
         source: "test".to_owned(),
