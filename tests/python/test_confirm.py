@@ -16,6 +16,7 @@ from fanin.comparison.confirm import Confirmed, chosen_again, confirmation, inve
 from fanin.errors import MissingAlgorithmError, ScenarioError
 from fanin.kernel import pace
 from fanin.runs import engines
+from fanin.runs.job import RunWarning
 from fanin.terminal.display import _confirmation_table
 from fanin.words.verdict import STATISTIC_NAMES
 
@@ -71,6 +72,14 @@ def test_what_gives_the_same_numbers_confirms() -> None:
     assert "bbr has no form there" in found.sentence
     assert result.verdict.support[0] == found.sentence
     assert result.to_dict()["confirmation"]["holds"] is True
+
+
+def test_where_neither_has_advice_nothing_is_confirmed() -> None:
+    doubt = RunWarning("requests are missing", "requests-unbound")
+    real = replace(fanin.compare(SMALL, RACK, cc=["cubic", "dctcp"], seeds=2), warnings=(doubt,))
+    found = confirmation(real, replace(real, engine="kernel", engine_label="the other engine"))
+    assert found.holds
+    assert found.sentence.startswith("Neither confirmed nor refuted (the other engine over 2 seeds): No advice yet: ")
 
 
 def test_where_another_engine_says_otherwise_it_is_believed() -> None:

@@ -151,7 +151,8 @@ def confirmation(here: CompareResult, there: CompareResult, without: Sequence[st
     """
     mine = verdict_of(here)
     theirs = verdict_of(_as_stated(mine, here, there) or there)
-    cannot_tell = theirs.kind == "undecided"
+    # Where neither has advice, for a doubt of the capture, the other engine cannot lift that.
+    cannot_tell = theirs.kind == "undecided" or mine.kind == theirs.kind == "none"
     names = [row.cc for row in there.ranking]
     holds = (
         cannot_tell
