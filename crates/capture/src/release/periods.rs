@@ -5,7 +5,7 @@ mod edges;
 
 use super::SEEN;
 use super::bursts::{Ask, TOGETHER};
-use super::requests::{RARELY, Request, VALLEY, steadiness, usual};
+use super::requests::{RARELY, Request, STEADY, VALLEY, steadiness, usual};
 use super::steady::median;
 use std::collections::BTreeMap;
 
@@ -147,7 +147,7 @@ impl Periods {
             }
             servers.extend(mine());
         }
-        all
+        complements(all, asks)
     }
 
     /// Of each period, how many messages its request has from there on, and the longest pause between these.
@@ -164,6 +164,32 @@ impl Periods {
         }
         rest
     }
+}
+
+/// Joins two neighbours that ask together what nearly each request asks, and no whole one by themselves: between them the aggregator stalled.
+fn complements(requests: Vec<Request>, asks: &[Ask]) -> Vec<Request> {
+    let servers_of = |parts: &[&Request]| {
+        let mut servers: Vec<u32> = parts.iter().copied().flatten().map(|&n| asks[n as usize].server).collect();
+        servers.sort_unstable();
+        servers
+    };
+    let mut often: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+    requests.iter().for_each(|request| *often.entry(servers_of(&[request])).or_default() += 1);
+    let usual = often.into_iter().max_by_key(|&(_, times)| times);
+    let Some((usual, _)) = usual.filter(|&(_, times)| times as f64 >= STEADY * requests.len() as f64) else {
+        return requests;
+    };
+    let mut all: Vec<Request> = Vec::with_capacity(requests.len());
+    for request in requests {
+        match all.last_mut() {
+            // As many messages are no proof, and soon told.
+            Some(before) if before.len() + request.len() == usual.len() && servers_of(&[before, &request]) == usual => {
+                before.extend(&request);
+            }
+            _ => all.push(request),
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -198,6 +224,32 @@ mod tests {
     fn an_answer_that_the_next_request_acknowledges_may_have_come_before_others_were_asked_again() {
         assert_eq!(acknowledged_by_the_next_request(3), [2, 2]);
         assert_eq!(acknowledged_by_the_next_request(0), [4], "it came after them");
+    }
+
+    /// Requests of two calls to each of two servers, all at once. In one of so many, which asks these servers, the aggregator stalls before its last call, for
+    /// longer than users pause. The messages of each request.
+    fn stalled(one_in: u32, servers: [u32; 4]) -> Vec<usize> {
+        let (mut asks, mut at) = (Vec::new(), 0);
+        for request in 0..30_u32 {
+            at += 10 * MS;
+            let stalls = request % one_in == 2;
+            for (n, server) in (0..).zip(if stalls { servers } else { [0, 0, 1, 1] }) {
+                at += if stalls && n == 3 { 40 * MS } else { 10_000 };
+                asks.push(Ask { at, sent: at, conn: n, server, answered: Some(at + 2 * MS), ..Ask::default() });
+            }
+            at += 2 * MS;
+        }
+        let all: Vec<u32> = (0..120).collect();
+        let periods = Periods::of(&all, &asks);
+        periods.mended(&periods.cut(|_| false), &asks).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn a_request_in_which_the_aggregator_stalls_is_whole_with_both_parts() {
+        assert_eq!(stalled(30, [0, 0, 1, 1]), [4; 30]);
+        // Where that is so in more than one of ten, or together they are like no other, each may be what the application does.
+        let whole = |sizes: Vec<usize>| sizes.into_iter().filter(|&n| n == 4).count();
+        assert_eq!((whole(stalled(6, [0, 0, 1, 1])), whole(stalled(30, [0, 0, 1, 0]))), (25, 29));
     }
 
     /// Chains of three calls, 0.1 ms after the answer before each, to servers of twelve in turn, with a user's pause of 20 ms between them; before the fourth
