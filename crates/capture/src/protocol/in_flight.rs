@@ -52,6 +52,11 @@ impl Span {
         Span { start: at, end: at, to, ended: true, guessed: true, ..Span::default() }
     }
 
+    /// From when on an answer to it may come: what its end is taken for, where it was not seen, may be another message.
+    pub fn may_be_answered(&self) -> u64 {
+        if self.guessed { self.start } else { self.end }
+    }
+
     pub fn extend(&mut self, from: u64, to: u64, at: u64) {
         (self.end, self.again) = (self.end.max(at), None);
         self.to = self.to.max(to);
