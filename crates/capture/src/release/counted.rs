@@ -62,20 +62,19 @@ impl Model {
         Model { stages, between: Kind::of(between.iter().copied()), inside: Kind::of(inside.iter().copied()) }
     }
 
-    /// Both kinds fitted to the stages that they tell, until these stay the same; none where all pauses are of one kind.
+    /// Both kinds fitted to the stages that they tell, until these make the pauses no likelier; none where all pauses are of one kind.
     fn fitted(pauses: &[f64], stages: usize) -> Option<Model> {
         let mut model = Model::new(pauses, stages);
-        let mut told = Vec::new();
-        for _ in pauses {
-            let (_, begins) = model.likeliest(pauses);
-            if begins == told || !begins.contains(&true) || !begins.contains(&false) {
-                break;
+        let mut known = f64::NEG_INFINITY;
+        loop {
+            let (likelihood, begins) = model.likeliest(pauses);
+            if likelihood <= known || !begins.contains(&true) || !begins.contains(&false) {
+                return known.is_finite().then_some(model);
             }
             let of = |kind: bool| pauses.iter().zip(&begins).filter(move |&(_, &begin)| begin == kind).map(|(&x, _)| x);
             model = Model { between: Kind::of(of(true)), inside: Kind::of(of(false)), ..model };
-            told = begins;
+            known = likelihood;
         }
-        (!told.is_empty()).then_some(model)
     }
 
     /// The likeliest stages (Viterbi's algorithm): their log likelihood, and which pauses are before the first stage of a request.
