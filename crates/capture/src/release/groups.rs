@@ -132,21 +132,30 @@ impl Group {
         sorted.chunk_by(|&a, &b| conn(a) == conn(b)).map(alone).collect()
     }
 
-    /// The same without connections that are asked much more often, or less, than the one in the middle; none where there are no such, or too many.
+    /// The same without connections that are asked much more often, or less, than the one that the message in the middle is on, if these have hardly any of the
+    /// messages: of checks that open a connection each there may be many. Else without those that are odd beside the connection in the middle. None where
+    /// there are no such, or too many.
     pub fn without_odd(&self, asks: &[Ask]) -> Option<Group> {
         let mut count: BTreeMap<u32, usize> = BTreeMap::new();
         self.asks.iter().for_each(|&ask| *count.entry(asks[ask as usize].conn).or_default() += 1);
-        let mut sorted: Vec<usize> = count.values().copied().collect();
-        sorted.sort_unstable();
-        // The median: a few odd ones do not move it.
-        let middle = *sorted.get(sorted.len() / 2)?;
-        let usual = |conn: &u32| count.get(conn).is_some_and(|&n| n < ODD * middle && ODD * n > middle);
-        let connections: Vec<u32> = self.connections.iter().copied().filter(usual).collect();
-        if connections.len() == self.connections.len() || 2 * connections.len() <= self.connections.len() {
-            return None;
-        }
-        let asks = self.asks.iter().copied().filter(|&ask| usual(&asks[ask as usize].conn)).collect();
-        Some(Group { connections, asks, companies: self.companies.clone(), several: self.several })
+        let times = |conn: u32| count.get(&conn).copied().unwrap_or(0);
+        let mut of_messages: Vec<usize> = self.asks.iter().map(|&ask| times(asks[ask as usize].conn)).collect();
+        of_messages.sort_unstable();
+        let mut of_connections: Vec<usize> = count.values().copied().collect();
+        of_connections.sort_unstable();
+        let like = |sorted: &[usize]| {
+            // The median: a few odd ones do not move it.
+            let middle = *sorted.get(sorted.len() / 2)?;
+            let usual = |conn: u32| times(conn) < ODD * middle && ODD * times(conn) > middle;
+            let connections: Vec<u32> = self.connections.iter().copied().filter(|&conn| usual(conn)).collect();
+            let asks: Vec<u32> = self.asks.iter().copied().filter(|&ask| usual(asks[ask as usize].conn)).collect();
+            let group = Group { connections, asks, companies: self.companies.clone(), several: self.several };
+            (group.connections.len() < self.connections.len()).then_some(group)
+        };
+        let hardly_any = |rest: usize| rest as f64 <= (1.0 - OVERFLOW) * self.asks.len() as f64;
+        let by_messages = like(&of_messages).filter(|group| hardly_any(self.asks.len() - group.asks.len()));
+        by_messages
+            .or_else(|| like(&of_connections).filter(|group| 2 * group.connections.len() > self.connections.len()))
     }
 }
 
@@ -558,6 +567,13 @@ mod tests {
     fn a_connection_that_is_asked_three_times_as_often_as_the_middle_one_is_odd() {
         assert_eq!((usual(&[10, 10, 10, 29]), usual(&[10, 10, 10, 30])), (None, Some(vec![0, 1, 2])));
         assert_eq!((usual(&[10, 10, 10, 4]), usual(&[10, 10, 10, 3])), (None, Some(vec![0, 1, 2])));
+    }
+
+    #[test]
+    fn of_checks_that_open_a_connection_each_there_may_be_more_than_the_service_has() {
+        let beside = |checks: usize| usual(&[vec![150; 8], vec![1; checks]].concat()).map(|left| left.len());
+        // A tenth of all messages, and more: then they are the most connections.
+        assert_eq!((beside(133), beside(134)), (Some(8), Some(134)));
     }
 
     /// Twelve servers, of which one is asked so much more often than twenty times and one as much less: a statistic of `d * d / 10`, where 26.7 are by chance.

@@ -225,11 +225,12 @@ fn usual(group: &groups::Group, asks: &[Ask]) -> (groups::Group, requests::Cut) 
     let cut = requests::cut(group, asks);
     let told = requests::steadiness(&cut.requests);
     // Some connections may be of no request: without them the others are steadier.
-    if told < requests::STEADY
+    let steadier = requests::STEADY.max(told + requests::STEADIER);
+    if steadier <= 1.0
         && let Some(usual) = group.without_odd(asks)
     {
         let without = requests::cut(&usual, asks);
-        if requests::steadiness(&without.requests) >= requests::STEADY.max(told + requests::STEADIER) {
+        if requests::steadiness(&without.requests) >= steadier {
             return (usual, without);
         }
     }
