@@ -6,6 +6,7 @@
 
 use super::bursts::{Ask, Company, TOGETHER, find};
 use super::drawn;
+use super::requests::RARELY;
 use super::steady::{Excess, by_chance};
 use super::{LEAST_ROUNDS, SEEN, Talk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,7 +153,7 @@ impl Group {
             let group = Group { connections, asks, companies: self.companies.clone(), several: self.several };
             (group.connections.len() < self.connections.len()).then_some(group)
         };
-        let hardly_any = |rest: usize| rest as f64 <= (1.0 - OVERFLOW) * self.asks.len() as f64;
+        let hardly_any = |rest: usize| rest as f64 <= RARELY * self.asks.len() as f64;
         let by_messages = like(&of_messages).filter(|group| hardly_any(self.asks.len() - group.asks.len()));
         by_messages
             .or_else(|| like(&of_connections).filter(|group| 2 * group.connections.len() > self.connections.len()))
