@@ -39,6 +39,8 @@ mod hosts;
 mod inflight;
 mod kept;
 mod limit;
+#[cfg(test)]
+mod numbers;
 mod offload;
 mod options;
 mod ports;

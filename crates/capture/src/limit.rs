@@ -376,6 +376,7 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numbers::Numbers;
 
     const SEGMENT: u32 = 1_448;
     const MBPS: u64 = 1_000;
@@ -394,13 +395,12 @@ mod tests {
     /// Rounds of eight hosts that each send `each` packets at their links' pace, to a port of `limit` packets; what it drops is sent again 5 ms
     /// later, one by one.
     fn incast(limit: usize, each: u32, jitter: u64) -> Passed {
-        let (mut passed, mut noise) = (Passed::default(), 7_u64);
+        let (mut passed, mut noise) = (Passed::default(), Numbers(7));
         for round in 0..20_u32 {
             let begin = u64::from(round) * 50_000_000 + 1_000_000;
             let mut all = Vec::new();
             for host in 0..8_u32 {
-                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let late = (noise >> 33) % jitter;
+                let late = noise.below(jitter);
                 all.extend((0..each).map(|n| (begin + late + u64::from(n + 1) * TAKES, host, n)));
             }
             all.sort_unstable();

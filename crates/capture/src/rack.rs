@@ -393,16 +393,16 @@ fn middle(bin: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numbers::Numbers;
 
     /// Packets of 1448 bytes that leave a link of `mbps` back to back in bursts of 32, each stamped late by up to `jitter` ns.
     fn seen(mbps: u64, jitter: u64) -> Link {
         let mut links = Links::default();
         let each = (1448 + OVERHEAD) * 8_000 / mbps;
-        let mut noise = 12_345_u64;
+        let mut noise = Numbers(12_345);
         for burst in 0..100_u64 {
             for n in 0..32_u64 {
-                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let late = if jitter == 0 { 0 } else { (noise >> 33) % jitter };
+                let late = noise.below(jitter.max(1));
                 let s = Segment { dst: Addr(7), payload: 1448, ..Segment::default() };
                 links.data(&s, 1_448, burst * 50_000_000 + n * each + late);
             }

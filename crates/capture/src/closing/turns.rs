@@ -79,18 +79,12 @@ fn in_steps(by_lag: &[f64], step: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers of no order between 0 and 1.
-    fn draw(n: usize) -> f64 {
-        let n = n as u64;
-        let mixed = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ mixed >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((mixed ^ mixed >> 29) >> 11) as f64 / (1_u64 << 53) as f64
-    }
+    use crate::numbers::Numbers;
 
     /// Pauses of 0.5 to 2 ms, or so many times as long.
     fn pauses(count: usize, times: impl Fn(usize) -> f64) -> Vec<Option<u64>> {
-        (0..count).map(|n| Some((times(n) * 500_000.0 * 4.0_f64.powf(draw(n))) as u64)).collect()
+        let mut numbers = Numbers(7);
+        (0..count).map(|n| Some((times(n) * 500_000.0 * 4.0_f64.powf(numbers.share())) as u64)).collect()
     }
 
     /// Every so many pauses one is longer.
@@ -98,11 +92,17 @@ mod tests {
         pauses(count, |n| if n % step == step - 1 { times } else { 1.0 })
     }
 
+    /// Some pauses are longer.
+    fn longer(long: &[bool], times: f64) -> Vec<Option<u64>> {
+        pauses(long.len(), |n| if long[n] { times } else { 1.0 })
+    }
+
     #[test]
     fn pauses_in_no_order_do_not_take_turns_whatever_their_kinds() {
+        let mut numbers = Numbers(11);
         for seed in 0..200 {
-            let drawn = pauses(300, |n| if draw(n + 1_000 * seed + 77) < 0.5 { 1.0 } else { 3.0 });
-            assert!(!take_turns(&drawn), "{seed}");
+            let drawn: Vec<bool> = (0..300).map(|_| numbers.share() < 0.5).collect();
+            assert!(!take_turns(&longer(&drawn, 3.0)), "{seed}");
         }
     }
 
@@ -110,14 +110,13 @@ mod tests {
     fn a_long_pause_after_each_short_one_or_after_some() {
         assert!(take_turns(&every(2, 3.0, 100)));
         // One to three stages, drawn.
-        let mut left = 0;
-        let next = |n: usize| {
+        let (mut numbers, mut left) = (Numbers(3), 0);
+        let next = |_| {
             let between = left == 0;
-            left = if between { (3.0 * draw(n + 5_000)) as usize } else { left - 1 };
+            left = if between { numbers.below(3) } else { left - 1 };
             between
         };
-        let between: Vec<bool> = (0..600).map(next).collect();
-        assert!(take_turns(&pauses(600, |n| if between[n] { 6.0 } else { 1.0 })));
+        assert!(take_turns(&longer(&(0..600).map(next).collect::<Vec<bool>>(), 6.0)));
     }
 
     #[test]
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn steps_are_looked_for_up_to_twelve() {
-        assert!(take_turns(&every(12, 100.0, 1_200)) && !take_turns(&every(14, 100.0, 1_400)));
+        assert!(take_turns(&every(12, 100.0, 1_200)) && !take_turns(&every(13, 100.0, 1_300)));
     }
 
     #[test]

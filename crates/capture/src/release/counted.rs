@@ -149,21 +149,16 @@ fn is_sure(by_order: f64, pauses: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numbers::Numbers;
 
-    /// Numbers of no order between 0 and 1.
-    fn draw(n: usize) -> f64 {
-        (n as f64 * 0.618_033_988_749_894_8 + (n * n % 1_009) as f64 / 1_009.0).fract()
-    }
-
-    /// A pause inside a request, 0.2 to 2 ms, or between two, 1 to 16 ms.
-    fn pause(between: bool, n: usize) -> f64 {
-        let (least, times) = if between { (1.0, 16.0_f64) } else { (0.2, 10.0) };
-        (least * 1e6 * times.powf(draw(n))).ln()
-    }
-
-    /// How many requests begin in so many pauses, of which those are between requests.
-    fn found(pauses: usize, between: impl Fn(usize) -> bool) -> Option<usize> {
-        let pauses: Vec<f64> = (0..pauses).map(|n| pause(between(n), n)).collect();
+    /// How many requests begin in so many pauses, of which those are between requests: these of 1 to 16 ms, those inside of 0.2 to 2 ms.
+    fn found(pauses: usize, mut between: impl FnMut(usize) -> bool) -> Option<usize> {
+        let mut numbers = Numbers(7);
+        let mut pause = |n| {
+            let (least, times) = if between(n) { (1.0, 16.0_f64) } else { (0.2, 10.0) };
+            (least * 1e6 * times.powf(numbers.share())).ln()
+        };
+        let pauses: Vec<f64> = (0..pauses).map(&mut pause).collect();
         Some(begins(&pauses)?.into_iter().filter(|&begin| begin).count())
     }
 
@@ -171,14 +166,16 @@ mod tests {
     fn every_third_pause_is_between_requests_though_some_inside_are_longer() {
         let requests = found(600, |n| n % 3 == 2);
         assert!(requests.is_some_and(|n| n.abs_diff(200) <= 4), "{requests:?}");
-        assert_eq!(found(600, |n| draw(n + 7) < 1.0 / 3.0), None, "as many, in no order");
+        let mut numbers = Numbers(3);
+        assert_eq!(found(600, |_| numbers.below(3) == 0), None, "as many, in no order");
     }
 
     #[test]
     fn pauses_between_requests_are_twice_as_long_as_those_inside() {
         // Alike to a hundredth, so that their order is plain.
         let found = |times: f64| {
-            let pause = |n: usize| if n % 3 == 2 { times.ln() } else { 0.0 } + 0.01 * draw(n);
+            let mut numbers = Numbers(7);
+            let pause = |n: usize| if n % 3 == 2 { times.ln() } else { 0.0 } + 0.01 * numbers.share();
             begins(&(0..600).map(pause).collect::<Vec<f64>>()).is_some()
         };
         assert_eq!([1.9, 2.1].map(found), [false, true]);
@@ -193,7 +190,8 @@ mod tests {
     #[test]
     fn two_thousand_pauses_tell() {
         let with_order = |from: usize, to: usize| {
-            found(6_000, move |n| if (from..to).contains(&n) { n % 2 == 1 } else { draw(n + 7) < 0.5 })
+            let mut numbers = Numbers(3);
+            found(6_000, move |n| if (from..to).contains(&n) { n % 2 == 1 } else { numbers.below(2) == 0 })
         };
         assert!(with_order(0, 1_900).is_some(), "what comes later is as the first");
         assert!(with_order(600, 6_000).is_some(), "though the first have no order");

@@ -92,6 +92,7 @@ fn followed(events: &[Event], group: &[u32], single: &dyn Fn(u32) -> bool, momen
 
 #[cfg(test)]
 mod tests {
+    use crate::numbers::Numbers;
     use crate::release::bursts::asks;
     use crate::release::groups::groups;
     use crate::release::steady::by_chance;
@@ -103,15 +104,14 @@ mod tests {
     /// before; then they pause. The groups' connections.
     fn chains(users: usize, turn: u64) -> Vec<Vec<u32>> {
         let mut talks: Vec<Talk> = (0..6 * users).map(|n| Talk { server: n as u32 % 6, ..Talk::default() }).collect();
-        let mut state = 7_u64;
+        let mut numbers = Numbers(7);
         for user in 0..users {
             let mut at = user as u64 * 7 * MS;
             for request in 0..200_usize {
                 // Four of six, drawn (Knuth 1997, section 3.4.2, algorithm P).
                 let mut drawn = [0, 1, 2, 3, 4, 5];
                 for place in 0..4 {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    drawn.swap(place, place + (state >> 33) as usize % (6 - place));
+                    drawn.swap(place, place + numbers.below(6 - place as u64) as usize);
                 }
                 for (step, server) in drawn[..4].iter().enumerate() {
                     let took = MS + by_chance(request * 4 + step, 0, 4 * MS);

@@ -1,27 +1,12 @@
 //! Services of many patterns, made up with seeds: the requests that are found must be those that were made.
 
 use super::{Found, Release, Talk, Times, infer};
+use crate::numbers::Numbers;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
-
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-    fn between(&mut self, from: u64, to: u64) -> u64 {
-        from + self.below(to - from)
-    }
-    fn exponential(&mut self, mean: u64) -> u64 {
-        let share = (self.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
-        (-share.ln() * mean as f64) as u64
-    }
-}
 
 /// How the messages of a request follow each other.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
 //! Made-up captures of known structure, each with the graph that must be found.
 
 use super::{Found, Talk, Times, infer};
+use crate::numbers::Numbers;
 use crate::waiting::{Company, Edge, Release, Round};
 
 const MS: u64 = 1_000_000;
@@ -36,21 +37,6 @@ impl Made {
 
     fn infer(&self) -> Found {
         infer(&self.talks)
-    }
-}
-
-/// Numbers on [0, `below`) that look random and are the same every time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-    /// Exponential.
-    fn wait(&mut self, mean: u64) -> u64 {
-        let share = (self.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
-        (-share.ln() * mean as f64) as u64
     }
 }
 
@@ -266,7 +252,7 @@ fn what_happens_often_is_not_the_cause_of_what_comes_at_any_time() {
     for conn in 3..9 {
         let mut now = numbers.below(MS);
         while now < 390 * MS {
-            now = made.ask(conn, now, now + 200 * US) + MS + numbers.wait(8 * MS);
+            now = made.ask(conn, now, now + 200 * US) + MS + numbers.exponential(8 * MS);
         }
     }
     let found = made.infer();
@@ -377,7 +363,7 @@ fn think_times_that_are_random_and_long_keep_the_barrier_and_their_own_length() 
     let mut now = 0;
     for _ in 0..50 {
         let services: Vec<u64> = (0..6).map(|_| 300 * US + numbers.below(3 * MS)).collect();
-        now = made.round(0..6, now, |c| services[c]) + MS + numbers.wait(80 * MS);
+        now = made.round(0..6, now, |c| services[c]) + MS + numbers.exponential(80 * MS);
     }
     let found = made.infer();
     let (edge, share) = main_edge(company(&found, 0));
@@ -391,7 +377,7 @@ fn connections_that_go_their_own_way_are_left_alone() {
     for conn in 0..8 {
         let mut now = numbers.below(MS);
         for _ in 0..200 {
-            now = made.ask(conn, now, now + 200 * US + numbers.below(600 * US)) + numbers.wait(MS);
+            now = made.ask(conn, now, now + 200 * US + numbers.below(600 * US)) + numbers.exponential(MS);
         }
     }
     let found = made.infer();
@@ -472,7 +458,7 @@ fn a_client_of_the_aggregator_releases_its_fan_out_and_gets_its_answer_after_it(
         let services: Vec<u64> = (0..4).map(|_| 300 * US + numbers.below(2 * MS)).collect();
         let done = made.round(0..4, now + 120 * US, |c| services[c]);
         // Answered 80 us later; the client asks again after a while of its own.
-        now = made.ask(4, done + 80 * US, done + 80 * US + 5 * MS + numbers.wait(30 * MS));
+        now = made.ask(4, done + 80 * US, done + 80 * US + 5 * MS + numbers.exponential(30 * MS));
     }
     let found = made.infer();
     let (fan_out, share) = main_edge(company(&found, 0));
@@ -513,7 +499,7 @@ fn a_message_whose_handshake_takes_long_is_of_the_request_that_its_connection_wa
             talks.push(Talk { server, opened: Some(opened), times, ..Talk::default() });
             now = now.max(answered);
         }
-        now += 2 * MS + numbers.wait(5 * MS);
+        now += 2 * MS + numbers.exponential(5 * MS);
     }
     let found = infer(&talks);
     let whole: Vec<&Round> = found.rounds.iter().filter(|round| !round.is_gate()).collect();

@@ -1,23 +1,11 @@
 //! Made-up captures in which a user waits for all answers or for some of them.
 
 use super::{Found, Talk, Times, infer};
+use crate::numbers::Numbers;
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 const SERVERS: usize = 8;
-
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-    fn exponential(&mut self, mean: u64) -> u64 {
-        let share = (self.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
-        (-share.ln() * mean as f64) as u64
-    }
-}
 
 /// What a capture shows of 100 requests to all servers, of which servers take up to `slow` and now and then much more, and what each took until so many answers had come; `pause`
 /// after these.
