@@ -316,16 +316,21 @@ impl<'a> Places<'a> {
         places.into_iter().map(each).collect()
     }
 
+    /// When a company's requests begin and end, in order; without an end where no answer came.
+    fn times(&self, company: u32) -> Vec<(u64, Option<u64>)> {
+        let mine = self.requests.iter().filter(|request| request.company == company);
+        let mut times: Vec<_> = mine.map(|request| (request.begin_ns, self.end(request))).collect();
+        times.sort_unstable();
+        times
+    }
+
     /// When a company's requests begin, in order, and for how long nothing of them is missing before most that do so then.
     fn begun(&self, company: u32) -> (Vec<u64>, Option<u64>) {
-        let mut mine: Vec<(u64, u64)> = Vec::new();
-        for request in self.requests.iter().filter(|request| request.company == company) {
-            mine.push((request.begin_ns, self.end(request).unwrap_or(request.begin_ns)));
-        }
-        mine.sort_unstable();
+        let mine = self.times(company);
         let mut until = u64::MAX;
         let mut pauses: Vec<u64> = Vec::new();
         for &(begin, end) in &mine {
+            let end = end.unwrap_or(begin);
             pauses.extend(begin.checked_sub(until).filter(|&pause| pause > SEEN));
             until = if until == u64::MAX { end } else { until.max(end) };
         }

@@ -21,11 +21,8 @@ const LAGS: usize = 24;
 impl Places<'_> {
     /// How many requests a company has, if pauses between them take turns; else 0.
     pub(super) fn in_turns(&self, company: u32) -> u64 {
-        let mut mine: Vec<(u64, u64)> = Vec::new();
-        for request in self.requests.iter().filter(|request| request.company == company) {
-            mine.extend(self.end(request).map(|end| (request.begin_ns, end)));
-        }
-        mine.sort_unstable();
+        let times = self.times(company).into_iter();
+        let mine: Vec<(u64, u64)> = times.filter_map(|(begin, end)| Some((begin, end?))).collect();
         let pauses: Vec<Option<u64>> = mine.windows(2).map(|pair| pair[1].0.checked_sub(pair[0].1)).collect();
         if take_turns(&pauses) { mine.len() as u64 } else { 0 }
     }

@@ -40,6 +40,7 @@ pub(crate) use bursts::TOGETHER;
 use class::Class;
 pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
+use requests::By;
 pub(crate) use requests::{IN_THE_VALLEY, VALLEY};
 pub(crate) use steady::{Excess, by_chance, most_alike, quantile};
 pub(crate) use step::IN_STEP;
@@ -182,7 +183,7 @@ impl Told {
         let alike = match group.several {
             true => told >= requests::STEADY,
             // That the calls of one chain are a user's requests is told by his pauses alone.
-            false => told >= requests::STEADY && cut.valley && !cut.concurrent,
+            false => told >= requests::STEADY && cut.told.is_some() && !cut.concurrent,
         };
         // Polls and transfers in parts: on each connection the next call follows its own answer, whatever others do.
         if !alike && group.goes_on_by_itself(asks) {
@@ -198,9 +199,14 @@ impl Told {
         let surpassed = || company.as_ref().is_some_and(|class| class.is_surpassed(&cut.requests));
         let better = match known {
             Some(known) => {
-                told >= CLEAR && (is_steadier(told, known) || cut.valley && told >= known || cut.ordered || surpassed())
+                let by_pauses = match cut.told {
+                    Some(By::Valley) => told >= known,
+                    Some(By::Order) => true,
+                    None => false,
+                };
+                told >= CLEAR && (by_pauses || is_steadier(told, known) || surpassed())
             }
-            None => told >= CLEAR || cut.valley,
+            None => told >= CLEAR || cut.told.is_some(),
         };
         let cut = match better {
             true if group.several || alike => Some(cut),

@@ -52,10 +52,8 @@ pub(super) struct Cut {
     pub requests: Vec<Request>,
     /// Requests run beside each other.
     pub concurrent: bool,
-    /// Pauses are of two kinds, as their lengths tell or their order.
-    pub valley: bool,
-    /// As their order tells.
-    pub ordered: bool,
+    /// What tells that pauses are of two kinds, if they are.
+    pub told: Option<By>,
     /// Messages that left by a timer while their request went on, in order: the same call to another server.
     pub late: Vec<u32>,
 }
@@ -66,8 +64,7 @@ pub(super) fn cut(group: &Group, asks: &[Ask]) -> Cut {
     let periods = Periods::of(mine, asks);
     let (requests, told) = by_pauses(&periods, asks);
     let steady = steadiness(&requests);
-    let ordered = told == Some(By::Order);
-    let mut cut = Cut { requests, valley: told.is_some(), ordered, ..Cut::default() };
+    let mut cut = Cut { requests, told, ..Cut::default() };
     // On one lane nothing runs beside anything: a call that came late in its request is no second user's.
     if !group.several {
         return cut;
@@ -80,15 +77,15 @@ pub(super) fn cut(group: &Group, asks: &[Ask]) -> Cut {
     let left = odd(&cut.requests) as f64;
     if left > AS_ONE * cut.requests.len() as f64 && steadiness(&cut.requests) >= CLEAR {
         // The stages of requests are steady, too, but the order of the pauses says that they are parts.
-        let most = if ordered { cut.requests.len() * 3 / 2 } else { usize::MAX };
+        let most = if told == Some(By::Order) { cut.requests.len() * 3 / 2 } else { usize::MAX };
         cut = alike(cut, most, &periods, mine, asks);
     }
     even::cut(&cut, mine, asks).unwrap_or(cut)
 }
 
 /// What tells that pauses are of two kinds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
     /// Their lengths.
     Valley,
     /// Their order.
