@@ -403,6 +403,8 @@ pub enum Protocol {
     Thrift,
     /// WebSocket (RFC 6455), in clear text.
     WebSocket,
+    /// One that is not known, whose frames begin with their lengths.
+    Prefixed,
 }
 
 impl Protocol {
@@ -420,6 +422,7 @@ impl Protocol {
             Protocol::MongoDb => "MongoDB",
             Protocol::Thrift => "Thrift",
             Protocol::WebSocket => "WebSocket",
+            Protocol::Prefixed => "frames with their lengths",
         }
     }
 }

@@ -350,6 +350,21 @@ impl Calls {
         }
     }
 
+    /// The server has said something since the connection was idle.
+    pub fn is_answered(&self) -> bool {
+        self.odd || self.answered > 0
+    }
+
+    /// The server sent bytes whose messages were not seen.
+    pub fn has_unseen_answers(&self) -> bool {
+        !self.unseen[SERVER].is_empty()
+    }
+
+    /// Its messages do not fit together.
+    pub fn is_odd(&self) -> bool {
+        self.odd
+    }
+
     /// All that was asked has been answered, as far as can be seen. `written`: the server's last packet ended a write.
     pub fn is_idle(&mut self, written: bool) -> bool {
         // What is not seen may hold a whole request: the number of the next stream says.

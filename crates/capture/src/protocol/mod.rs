@@ -1,6 +1,6 @@
 //! What the applications said, where it can be read: which bytes are one message, and which request a response answers.
 //!
-//! Protocols tell it best: HTTP/1.x, WebSocket, HTTP/2 (gRPC), memcached, Redis, and the records of TLS. Captures are mostly cut: of each packet some tens of
+//! Protocols tell it best: those that are known, the records of TLS, and lengths before frames of any other. Captures are mostly cut: of each packet some tens of
 //! bytes of payload are stored, so that a head at the front of a packet is read, its length says where the message ends by counting sequence
 //! numbers, and what begins in the rest is not seen. After that a message is recognised again where a packet begins with one ([`lane`]); what
 //! was not seen is counted, and given to the message before it or to requests that nothing else answers ([`calls`]).
@@ -17,6 +17,7 @@ mod lane;
 mod memcached;
 mod mysql;
 mod postgres;
+mod prefixed;
 mod resp;
 mod streams;
 #[cfg(test)]
@@ -87,6 +88,7 @@ enum Grammar {
     MySql(mysql::MySql),
     Frames(frames::Frames),
     WebSocket,
+    Prefixed(prefixed::Prefixed),
 }
 
 impl Grammar {
@@ -108,8 +110,10 @@ impl Grammar {
             Some(Grammar::Postgres(Default::default()))
         } else if mysql::is_client(bytes, payload) {
             Some(Grammar::MySql(Default::default()))
+        } else if let Some(kind) = frames::is_client(bytes, payload) {
+            Some(Grammar::Frames(frames::Frames::new(kind)))
         } else {
-            frames::is_client(bytes, payload).map(|kind| Grammar::Frames(frames::Frames::new(kind)))
+            prefixed::is_client(bytes, payload).map(|form| Grammar::Prefixed(prefixed::Prefixed::new(form)))
         }
     }
 
@@ -128,6 +132,7 @@ impl Grammar {
                 frames::Kind::MongoDb => Protocol::MongoDb,
                 frames::Kind::Thrift => Protocol::Thrift,
             },
+            Grammar::Prefixed(_) => Protocol::Prefixed,
         }
     }
 
@@ -154,6 +159,7 @@ impl Grammar {
             Grammar::Postgres(postgres) => postgres.head(side, bytes, asked),
             Grammar::MySql(mysql) => mysql.head(side, bytes),
             Grammar::Frames(frames) => frames.head(side, bytes),
+            Grammar::Prefixed(prefixed) => prefixed.head(bytes),
         }
     }
 
@@ -174,6 +180,7 @@ impl Grammar {
             Grammar::WebSocket => matches!(websocket::head(side, bytes), Head::Unit { .. }),
             Grammar::Postgres(_) => postgres::begins(side, bytes),
             Grammar::MySql(_) => mysql::begins(side, bytes),
+            Grammar::Prefixed(prefixed) => matches!(prefixed.head(bytes), Head::Unit { bytes: ..0x100_0000, .. }),
             Grammar::Frames(frames) => return Begins::surely(frames.begins(side, bytes), 0),
         };
         if found { Begins::BehindAWrite } else { Begins::Not }
@@ -201,7 +208,11 @@ impl Grammar {
 
     /// What stands at a place of `side`, and begins nothing of this protocol, shows that it is another one.
     fn is_denied(&self, side: usize) -> bool {
-        matches!(self, Grammar::Frames(frames) if frames.is_denied(side))
+        match self {
+            Grammar::Frames(frames) => frames.is_denied(side),
+            Grammar::Prefixed(prefixed) => prefixed.is_denied(),
+            _ => false,
+        }
     }
 
     fn resynchronise(&mut self, side: usize) {
@@ -287,6 +298,9 @@ impl Reader {
             }
             self.recognise(&data);
         }
+        if data.side == CLIENT && self.read.as_mut()?.is_disproved(&data) {
+            (self.read, self.tries) = (None, TRIES);
+        }
         let read = self.read.as_mut()?;
         let over = if data.side == CLIENT { read.over(&data) } else { None };
         if data.side == CLIENT && read.grammar.is_over() {
@@ -365,6 +379,22 @@ impl Read {
         let mut lanes: [Lane; 2] = Default::default();
         lanes[SERVER].begins_at(data.other);
         Read { grammar, lanes, calls, misread: 0 }
+    }
+
+    /// Frames of an unknown protocol are none, as the server's answers show when the client goes on.
+    fn is_disproved(&mut self, data: &Data<'_>) -> bool {
+        let Grammar::Prefixed(prefixed) = &mut self.grammar else { return false };
+        let lane = &self.lanes[SERVER];
+        if !data.has_all || data.from < self.lanes[CLIENT].place() || !self.calls.is_answered() {
+            return false;
+        }
+        prefixed.is_disproved(if !lane.is_between() || self.calls.is_odd() {
+            prefixed::Shows::Another
+        } else if !self.calls.has_unseen_answers() && self.calls.is_idle(lane.has_written()) {
+            prefixed::Shows::Settled
+        } else {
+            prefixed::Shows::Unsettled
+        })
     }
 
     /// What is over as the client goes on: all, if nothing is under way.
