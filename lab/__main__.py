@@ -100,8 +100,6 @@ def validate(
         )
     else:
         all_cases = [validation.drawn(number, series) for number in range(begin, begin + random)]
-    if offload and random is not None and results is not None:
-        raise EngineError("command line `--results`: random.csv is of hosts without offload; leave it out")
     if offload:
         all_cases = [case.offloaded() for case in all_cases]
     if hz not in cache.HERTZ:
@@ -112,18 +110,24 @@ def validate(
         raise EngineError(f"command line `--only {only}`: no scenario's name or group contains this text")
     kept = validation.Kept(store or cache_folder() / "validation")
     bounds = validation.OFFLOADED if offload else validation.IDEAL
-    if quick or random is not None:
-        each = seeds or (1 if quick else validation.TRIAL_SEEDS)
-        done = validation.measure(chosen, kernel, kept, cc=names, seeds=(each, each), progress=display.Bar)
+    if random is not None:
+        done = validation.trial(chosen, kernel, kept, bounds, seeds=seeds, progress=display.Bar)
+    elif quick:
+        done = validation.measure(chosen, kernel, kept, cc=names, seeds=(seeds or 1,) * 2, progress=display.Bar)
     else:
         done = validation.measured(chosen, kernel, kept, bounds, cc=names, seeds=seeds, progress=display.Bar)
     engines = ("sim", done.kernel_engine)
-    rows = validation.judged(done, engines, bounds) if random is None else validation.tried(done, engines)
+    rows = (validation.judged if random is None else validation.tried)(done, engines, bounds)
     if rows.is_empty():
         raise KeyboardInterrupt
     about = (_line(), __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
     page = validation.page(rows, *about, bounds) if random is None else validation.trial_page(rows, *about)
-    name = "random" if random is not None else "offload" if offload else "kernel"
+    name = {
+        (False, False): "kernel",
+        (False, True): "offload",
+        (True, False): "random",
+        (True, True): "random_offload",
+    }[random is not None, offload]
     _write(rows, page, name, out, results, whole=done.complete)
     typer.echo(page.rstrip() if random is not None else "\n".join(validation.summary(rows)))
     if not done.complete:

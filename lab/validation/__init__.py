@@ -2,17 +2,18 @@
 
 from lab.validation.cases import TCP, Case, cases
 from lab.validation.drawn import drawn
-from lab.validation.judge import IDEAL, MEANS, OFFLOADED, judged, kendall_tau, measured, orders
+from lab.validation.judge import CHANCE, IDEAL, MEANS, OFFLOADED, judged, kendall_tau, measured, orders
 from lab.validation.page import page, summary, table
-from lab.validation.runs import Done, Kept, Work, measure
-from lab.validation.trial import TRIAL_SEEDS, trial_page, tried
+from lab.validation.runs import MOST_SEEDS, Done, Kept, Work, measure
+from lab.validation.trial import trial, trial_page, tried
 
 __all__ = [
+    "CHANCE",
     "IDEAL",
     "MEANS",
+    "MOST_SEEDS",
     "OFFLOADED",
     "TCP",
-    "TRIAL_SEEDS",
     "Case",
     "Done",
     "Kept",
@@ -27,6 +28,7 @@ __all__ = [
     "page",
     "summary",
     "table",
+    "trial",
     "trial_page",
     "tried",
 ]
