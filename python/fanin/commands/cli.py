@@ -333,7 +333,7 @@ def trains(
     from contextlib import nullcontext
 
     from fanin.capture.traffic import trains as run_trains
-    from fanin.disk.files import output_folder
+    from fanin.disk.files import output_file, output_folder
     from fanin.errors import ScenarioError
     from fanin.terminal import display
 
@@ -342,6 +342,7 @@ def trains(
     with output_folder(out) if out else nullcontext(None) as scratch:
         result = run_trains(capture, gap=gap, floor=floor, rack=rack, command=command_line(), progress=display.Bar)
         beside: list[str] = []
+        read = [capture, *([spans] if spans is not None else [])]
         replay = traced = None
         if aggregator is not None or any(host["received_bytes"] for host in result.hosts):
             replay = result.workload(aggregator)
@@ -354,12 +355,13 @@ def trains(
         if scratch is not None:
             result.write_files(scratch, aggregator=aggregator, replay=replay, request=request, traced=traced)
         if workload is not None:
-            (replay or result.workload(aggregator)).write(workload)
+            with output_file(workload, "--workload", of=read) as made:
+                (replay or result.workload(aggregator)).write(made)
         if spans_out is not None:
             from fanin.spans import write
 
             replay = replay or result.workload(aggregator)
-            beside.append(write(result, replay, spans_out).sentence(str(spans_out)))
+            beside.append(write(result, replay, spans_out, of=read).sentence(str(spans_out)))
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -517,7 +519,7 @@ def draw(
     from fanin.terminal import display
 
     file = out or Path(f"{scenario.stem}.svg")
-    save(draw_scenario(scenario, settings=settings_of(settings)), file)
+    save(draw_scenario(scenario, settings=settings_of(settings)), file, of=[scenario])
     display.note(f"picture: {file}")
 
 

@@ -60,7 +60,7 @@ def command(
                 display.compare_result(result)
             display.compare_notes(result, folder)
             if plan is not None:
-                _write_plan(result, plan)
+                _write_plan(result, plan, [capture, *([rack] if rack is not None else [])])
             if late.asked and not result.interrupted:
                 display.note("interrupted: everything was run, and is written")
     if pcap is not None:
@@ -70,7 +70,7 @@ def command(
     return 1 if result.failures else 0
 
 
-def _write_plan(result: CompareResult, file: Path) -> None:
+def _write_plan(result: CompareResult, file: Path, read: list[Path]) -> None:
     """The answer's change as a plan for ``fanin-host``, or the sentence why there is none."""
     from fanin.disk.files import write_text
     from fanin.terminal import display
@@ -81,7 +81,7 @@ def _write_plan(result: CompareResult, file: Path) -> None:
     elif told.plan is None:
         display.note(f"{file} is not written: `{told.cc}` is a library in front of the application; type its lines")
     else:
-        write_text(told.plan.toml(told.cc), file)
+        write_text(told.plan.toml(told.cc), file, "--plan", of=read)
         display.note(f"plan: {file}; on each host `fanin-host apply {file.name}`, and back `fanin-host undo`")
 
 

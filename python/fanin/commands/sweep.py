@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -73,7 +74,7 @@ def sweep(
     with _executor(on, workers) as executor:
         result = perform(plan, store=store, executor=executor, until=narrow, progress=Rate)
     if out is not None:
-        _write(result.runs, out)
+        _write(result.runs, out, [file])
     if as_json:
         _print_json(_as_dict(result))
     else:
@@ -105,7 +106,7 @@ def query(
 
     answer = ask(sql, store=store, file=file)
     if out is not None:
-        _write(answer, out)
+        _write(answer, out, [] if file is None else [file])
     elif as_json:
         _print_json({"columns": answer.columns, "rows": [_plain(row) for row in answer.to_dicts()]})
     else:
@@ -133,7 +134,7 @@ def plot(
     from fanin.terminal import display
 
     file = out or Path(f"{Path(what).stem}.svg")
-    save(draw(rows_of(what, store=store), x, y, colour=colour, facet=facet, log=log), file)
+    save(draw(rows_of(what, store=store), x, y, colour=colour, facet=facet, log=log), file, of=[Path(what)])
     display.note(f"picture: {file}")
 
 
@@ -372,13 +373,13 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write(rows: pl.DataFrame, file: Path) -> None:
-    from fanin.disk.files import output_folder
+def _write(rows: pl.DataFrame, file: Path, read: Sequence[Path] = ()) -> None:
+    from fanin.disk.files import output_file
     from fanin.errors import ScenarioError
 
     if file.suffix not in (".parquet", ".csv"):
         raise ScenarioError(f"command line `--out {file}`: the name must end in .parquet or .csv")
-    with output_folder(file.parent) as scratch, (scratch / file.name).open("wb") as handle:
+    with output_file(file, of=read) as scratch, scratch.open("wb") as handle:
         (rows.write_csv if file.suffix == ".csv" else rows.write_parquet)(handle)
 
 

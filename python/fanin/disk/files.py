@@ -6,19 +6,20 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from fanin import _native
-from fanin.disk.scratch import going, scratch_folder
+from fanin.disk.scratch import going, scratch_file, scratch_folder
 from fanin.errors import OutputError, ScenarioError
 from fanin.words.text import visible
 
@@ -224,22 +225,94 @@ def read_parquet(*files: Path) -> list[pl.DataFrame]:
         return [pl.read_ipc(folder / f"{number}.arrow") for number in range(len(files))]
 
 
-def write_text(text: str, file: Path, option: str = "--plan") -> None:
-    """Write a file whole, or raise one sentence and leave what was there."""
-    scratch = file.with_name(f".fanin-{os.getpid()}-{file.name}")
+@contextmanager
+def output_file(
+    file: str | Path, option: str = "--out", *, of: Sequence[str | os.PathLike[str]] = ()
+) -> Iterator[Path]:
+    """Give a scratch file that becomes `file` when the block ends well; until then, and when it raises, what was there is left alone.
+
+    What a link leads to is replaced, and the link stays. A pipe or a device of characters takes the bytes.
+
+    Parameters
+    ----------
+    of : sequence of path
+        What the command reads: it is not replaced by what is made of it.
+
+    Raises
+    ------
+    OutputError
+        When it cannot be written, or is one of these.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with output_file(Path(folder, "a.txt")) as scratch:
+    ...         _ = scratch.write_text("whole")
+    ...     Path(folder, "a.txt").read_text()
+    'whole'
+    """
+    target = Path(os.path.realpath(file))
     try:
-        write_new(text, scratch)
-        try:
-            scratch.replace(file)
-        except BaseException:
-            scratch.unlink(missing_ok=True)
-            raise
-    except FileExistsError as error:
-        raise OutputError(
-            f"command line `{option} {shown(file)}`: it cannot be written: {shown(scratch.name)} stands in the way"
-        ) from error
+        found = _state(Path(file))
+        if found is not None and any(os.path.samestat(found, read) for read in map(_state, map(Path, of)) if read):
+            raise OutputError(
+                f"command line `{option} {shown(file)}`: the command reads this file; choose another place"
+            )
+        streams = found is not None and (_is_stream(found) or _of_system(Path(file)))
+        if not streams:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with scratch_file(tempfile.gettempdir() if streams else target.parent, target.suffix) as scratch:
+            yield scratch
+            if streams:
+                _pour(scratch, Path(file))
+                return
+            # As any other new file: the scratch file is its maker's alone.
+            mask = os.umask(0)
+            os.umask(mask)
+            scratch.chmod(0o666 & ~mask)
+            scratch.replace(target)
+    except OutputError:
+        raise
     except OSError as error:
-        raise OutputError(f"command line `{option} {shown(file)}`: it cannot be written: {_why(error)}") from None
+        raise OutputError(
+            f"{shown(file)}: cannot be written ({_reason(error)}); choose another place with {option}"
+        ) from error
+
+
+def _state(file: Path) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_stream(state: os.stat_result) -> bool:
+    return stat.S_ISFIFO(state.st_mode) or stat.S_ISCHR(state.st_mode)
+
+
+def _of_system(file: Path) -> bool:
+    """It is one of the system's names for an open file, such as ``/dev/stdout``."""
+    return file.absolute().parts[1:2] in {("dev",), ("proc",)}
+
+
+def _pour(made: Path, stream: Path) -> None:
+    """Write what was made into a pipe that is read, or a device."""
+    handle = os.open(stream, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(handle, True)
+    with open(handle, "wb") as opened, made.open("rb") as read:  # noqa: PTH123
+        shutil.copyfileobj(read, opened)
+
+
+def _reason(error: OSError) -> str:
+    """Why, in lower case; a pipe that is not open for reading is "no such device or address" to the system."""
+    return "nothing reads this pipe" if error.errno == errno.ENXIO else (error.strerror or "unknown reason").lower()
+
+
+def write_text(text: str, file: str | Path, option: str, *, of: Sequence[str | os.PathLike[str]] = ()) -> None:
+    """Write a text as :func:`output_file` does."""
+    with output_file(file, option, of=of) as scratch:
+        scratch.write_text(text, encoding="utf-8")
 
 
 def write_new(text: str, file: Path) -> None:

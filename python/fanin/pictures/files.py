@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fanin import html
-from fanin.disk.files import shown
-from fanin.disk.scratch import scratch_file
-from fanin.errors import OutputError, ScenarioError
+from fanin.disk.files import output_file
+from fanin.errors import ScenarioError
 from fanin.words.text import harmless
 
 NO_XML = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
@@ -29,8 +29,13 @@ def can_render() -> bool:
     return importlib.util.find_spec("vl_convert") is not None
 
 
-def save(chart: Any, file: Path) -> None:
+def save(chart: Any, file: Path, *, of: Sequence[str | os.PathLike[str]] = ()) -> None:
     """Write an Altair chart whole or not at all; HTML needs no network.
+
+    Parameters
+    ----------
+    of : sequence of path
+        Files that it was made of, which it does not replace.
 
     Raises
     ------
@@ -49,17 +54,8 @@ def save(chart: Any, file: Path) -> None:
     kind = file.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
         raise ScenarioError(f"command line `--out {file}`: the name must end in {', '.join('.' + f for f in FORMATS)}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_file(file.parent, f".{kind}") as scratch:
-            write(chart, scratch)
-            # As any other new file: the scratch file is its maker's alone.
-            mask = os.umask(0)
-            os.umask(mask)
-            scratch.chmod(0o666 & ~mask)
-            scratch.replace(file)
-    except OSError as error:
-        raise _refused(file, error) from error
+    with output_file(file, of=of) as scratch:
+        write(chart, scratch)
 
 
 def write(chart: Any, file: Path) -> None:
@@ -101,8 +97,3 @@ def _title(chart: Any) -> str:
     title = chart.to_dict().get("title", "")
     text = title.get("text", "") if isinstance(title, dict) else title
     return " ".join(text) if isinstance(text, list) else str(text)
-
-
-def _refused(file: Path, error: OSError) -> OutputError:
-    why = (error.strerror or "unknown reason").lower()
-    return OutputError(f"{shown(file)}: cannot be written ({why}); choose another place with --out")

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fanin.errors import OutputError
+from fanin.disk.files import write_text
 from fanin.spans.reading import STAGE
 from fanin.statistics.frames import frame
 
@@ -68,7 +68,9 @@ class Written:
         return told + (f"; left out: {' and '.join(left)}" if left else "")
 
 
-def write(found: TrainsResult, replay: Replay, path: str | Path) -> Written:
+def write(
+    found: TrainsResult, replay: Replay, path: str | Path, *, of: Sequence[str | os.PathLike[str]] = ()
+) -> Written:
     """Write each request of a capture as a trace: one span for the request, below it one for each message.
 
     A message's span begins when it left the aggregator and ends when all of its answer had come, and has the server's address, the bytes of both ways,
@@ -82,6 +84,8 @@ def write(found: TrainsResult, replay: Replay, path: str | Path) -> Written:
         Its traffic towards one host: :meth:`fanin.TrainsResult.workload`.
     path : path
         File to write, whole or not at all.
+    of : sequence of path
+        Files that are read, which it does not replace.
 
     Raises
     ------
@@ -117,14 +121,7 @@ def write(found: TrainsResult, replay: Replay, path: str | Path) -> Written:
             }
         ]
     }
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
-        beside.replace(target)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise OutputError(f"{target}: {error.strerror or error}; choose another file with --spans-out") from error
+    write_text(json.dumps(document, separators=(",", ":")) + "\n", path, "--spans-out", of=of)
     asked = sum(
         bool(message["request_bytes"])
         for connection in json.loads(replay.to_json())["connections"]
