@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import fanin as api
 import pytest
+from fanin.confined import client
 
 from . import faults
 from .conftest import Fanin, processes_in
@@ -94,6 +96,11 @@ DEATHS = [
         "it ended its process by SIG",
     ),
     ('for (;;) asm volatile("");', "", "it was stopped: it used the processor for 1 s without coming back"),
+    (
+        'for (int i = 0; i < 1024; i++) close(i); for (;;) asm volatile("");',
+        "int close(int);",
+        "it was stopped: it used the processor for 1 s without coming back",
+    ),
     ("for (;;) fork();", "int fork(void);", "it was stopped: it used the processor for 1 s without coming back"),
     (
         "kill(getppid(), 15);",
@@ -119,7 +126,7 @@ DEATHS = [
 @pytest.mark.parametrize(
     ("callback", "top", "message"),
     DEATHS,
-    ids=["exit", "segv", "heap", "loop", "fork", "kill", "ptrace", "memory", "killed", "sleep"],
+    ids=["exit", "segv", "heap", "loop", "closed", "fork", "kill", "ptrace", "memory", "killed", "sleep"],
 )
 def test_the_death_of_a_c_file_is_one_sentence_with_its_name(
     fanin: Fanin, folder: Path, monkeypatch: pytest.MonkeyPatch, callback: str, top: str, message: str
@@ -238,15 +245,31 @@ FORGERIES = {
         '[put(b"F", bytes([len(name)]) + name.encode() + b"ARROW1") for name in NAMES]; put(b"D"); os._exit(0)',
         "what came back from its process cannot be read: ",
     ),
+    "a description of another file": (
+        "pass",
+        "what came back from its process cannot be read: it names an object for a class",
+    ),
+    "progress that is no number": (
+        'put(b"P", struct.pack("<d", float("nan")))\n                while True: pass',
+        "it was stopped: it used the processor for 1 s",
+    ),
     "an interruption": ('put(b"E", b\'{"class": "Interrupted", "message": "Ctrl-C"}\'); os._exit(0)', "error: Ctrl-C"),
     "a long error": ('raise Exception("x" * 10**7)', "x ..."),
 }
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_what_code_writes_in_the_workers_place_is_one_sentence(forgery: str, fanin: Fanin, folder: Path) -> None:
+def test_what_code_writes_in_the_workers_place_is_one_sentence(
+    forgery: str, fanin: Fanin, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     does, said = FORGERIES[forgery]
-    (folder / "forger.py").write_text(forger(does))
+    loaded = ""
+    if "description" in forgery:
+        told = {"said": client._look("py:mine.Ten")["said"], "object": ["/etc/passwd", "1"], "files": []}
+        loaded = f'put(b"S", {json.dumps(told).encode()!r}); put(b"D"); os._exit(0)'
+    if "was stopped" in said:
+        monkeypatch.setenv("FANIN_CODE_LIMIT_S", "1")
+    (folder / "forger.py").write_text(forger(does, loaded))
     done = fanin("run", "two.toml", "--cc", "py:forger.Forger")
     assert (done.code, done.out) == (2, "")
     assert said in done.err
@@ -262,6 +285,52 @@ def test_a_description_that_is_none_is_one_sentence(told: bytes | None, fanin: F
     assert done.code == 2
     assert "`py:forger.Forger`: what came back from its process cannot be read: it is no description" in done.err
     assert len(done.err.strip().splitlines()) == 1
+
+
+@needs_cc
+def test_only_what_was_compiled_is_loaded(folder: Path) -> None:
+    source = c_file(folder / "half.c")
+    told = client._look("./half.c")
+    made = Path(told["object"][0])
+    client._check_object("./half.c", told["object"])
+    spoilt = made.with_name("link.so")
+    spoilt.symlink_to("/etc/passwd")
+    try:
+        for other in (source, Path("/etc/passwd"), Path("/dev/zero"), spoilt, made.parent):
+            with pytest.raises(ValueError, match="its object is none that was compiled"):
+                client._check_object("./half.c", [str(other), "1"])
+        with pytest.raises(ValueError, match="or none for a C file"):
+            client._check_object("./half.c", None)
+    finally:
+        spoilt.unlink()
+
+
+REFUSED = {
+    "mount_setattr": 442, "move_mount": 429, "open_tree": 428, "fsopen": 430, "fspick": 433, "shmctl": 31, "semctl": 66, "msgctl": 71,
+    "semop": 65, "msgsnd": 69, "vhangup": 153, "kexec_file_load": 320, "quotactl_fd": 443, "migrate_pages": 256, "sched_setparam": 142,
+    "capset": 126,
+}  # fmt: skip
+"""System calls of x86-64 by which code could change what is not its own."""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of system calls are an architecture's own")
+def test_code_reaches_neither_mounts_nor_what_programs_share(fanin: Fanin, folder: Path) -> None:
+    asks = f"left = [name for name, number in {REFUSED!r}.items() if libc.syscall(number, -1, 0, 0, 0, 0) != -1 or ctypes.get_errno() != 1]"
+    (folder / "spy.py").write_text(
+        textwrap.dedent(f"""
+        import ctypes, os, fanin
+        libc = ctypes.CDLL(None, use_errno=True)
+        class Spy(fanin.CongestionControl):
+            def on_ack(self, conn, ack):
+                {asks}
+                rights = [line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff")]
+                bound = libc.sched_setaffinity(os.getppid(), 8, b"1" * 8)
+                raise Exception(f"open to it: {{left}} {{int(rights[0], 16) & ~4}} {{bound}}")
+            def on_congestion(self, conn, cause):
+                pass
+        """)
+    )
+    assert "open to it: [] 0 -1" in fanin("run", "two.toml", "--cc", "py:spy.Spy").err
 
 
 def forger(does: str, loaded: str = "") -> str:

@@ -20,6 +20,8 @@ const PROGRAMS: &[i64] = &[
     libc::SYS_execveat,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
+    // It gives its capabilities away then, too.
+    libc::SYS_capset,
     // A process that will give more rights away sets limits then.
     libc::SYS_setrlimit,
 ];
@@ -45,6 +47,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_setpriority,
     libc::SYS_setsid,
     libc::SYS_setpgid,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
     // Other machines, and other programs of this one.
     libc::SYS_socket,
     libc::SYS_connect,
@@ -55,8 +59,15 @@ const REFUSED: &[i64] = &[
     libc::SYS_socketpair,
     libc::SYS_shmget,
     libc::SYS_shmat,
+    libc::SYS_shmctl,
     libc::SYS_msgget,
+    libc::SYS_msgctl,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
     libc::SYS_semget,
+    libc::SYS_semctl,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     // Files: what Landlock does not ask about.
@@ -76,6 +87,13 @@ const REFUSED: &[i64] = &[
     // The system.
     libc::SYS_mount,
     libc::SYS_umount2,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_setns,
@@ -93,9 +111,12 @@ const REFUSED: &[i64] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_vhangup,
     libc::SYS_syslog,
     libc::SYS_acct,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -109,9 +130,9 @@ const REFUSED: &[i64] = &[
     libc::SYS_setresuid,
     libc::SYS_setresgid,
     libc::SYS_setgroups,
-    libc::SYS_capset,
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
     libc::SYS_ioprio_set,
 ];
 
@@ -228,6 +249,8 @@ fn refused(files: bool, programs: bool) -> Result<Rules, seccompiler::BackendErr
         rules.extend(always(PROGRAMS_OLD));
         let thread = libc::CLONE_THREAD as u64;
         rules.insert(libc::SYS_clone, when(vec![SeccompCondition::new(0, Dword, MaskedEq(thread), 0)?])?);
+        // Which processors a thread may use is its own affair, by zero.
+        rules.insert(libc::SYS_sched_setaffinity, when(vec![SeccompCondition::new(0, Dword, Ne, 0)?])?);
         // Limits may be read, not set.
         rules.insert(libc::SYS_prlimit64, when(vec![SeccompCondition::new(2, Qword, Ne, 0)?])?);
     }

@@ -66,7 +66,21 @@ pub fn confine(rights: &Rights) -> Result<(), Error> {
     if !covered && !rights.writable.is_empty() && !rights.programs {
         return Err(Error("captures want a kernel with Landlock (Linux 5.13 or later)".to_owned()));
     }
+    if !rights.programs {
+        drop_capabilities()?;
+    }
     calls::restrict(!covered && !rights.programs, rights.programs)
+}
+
+/// Root keeps what it needs to read the named folders of other users.
+#[cfg(target_os = "linux")]
+fn drop_capabilities() -> Result<(), Error> {
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+    let held = capabilities(None).map_err(|e| Error(e.to_string()))?;
+    let kept = held.permitted & CapabilitySet::DAC_READ_SEARCH;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })
+        .map_err(|e| Error(e.to_string()))
 }
 
 /// Only Linux has the means.

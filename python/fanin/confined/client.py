@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import pickle
 import select
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -38,6 +40,9 @@ LIMIT_S = 20.0
 WAITING = 6
 """So many times as long it may wait without using the processor."""
 
+LARGEST = 64 << 20
+"""Bytes of an object that a C file is compiled to, at most."""
+
 TICK_MS = 100
 
 MOST_SAID = 65_536
@@ -56,7 +61,7 @@ def limit_s() -> float:
         limit = float(written) if written else LIMIT_S
     except ValueError:
         limit = 0.0
-    if not limit > 0:
+    if not 0 < limit < math.inf:
         raise AlgorithmError(f"{LIMIT} is {written!r}; it must be a number of seconds above 0")
     return limit
 
@@ -123,10 +128,22 @@ def _look(name: str) -> dict[str, Any]:
     told = _Call([name], WATCH.get(), LOADED).do({"describe": name})
     try:
         looked = wire.looked_at(told["said"])
-    except ValueError as error:
+        _check_object(name, looked["object"])
+    except (OSError, ValueError) as error:
         raise AlgorithmError(f"{UNREADABLE}: {error}") from None
     _described[place] = (_states([str(file) for file in looked["files"]]), looked)
     return looked
+
+
+def _check_object(name: str, told: list[str] | None) -> None:
+    """What is loaded by the next worker is what a compiler made: code may have written the description, and would choose what another worker reads."""
+    if name.startswith("py:") != (told is None):
+        raise ValueError("it names an object for a class, or none for a C file")
+    if told is not None:
+        file = Path(told[0])
+        state = file.lstat()
+        if file.parent != Path(_native.c_places(name)[0]) or not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST:
+            raise ValueError("its object is none that was compiled")
 
 
 def _states(files: list[str]) -> list[tuple[str, int, int]]:
@@ -187,6 +204,7 @@ class _Call:
         self._answer: dict[str, Any] | None = None
         self._error: FaninError | None = None
         self._refused: AlgorithmError | None = None
+        self._status: int | None = None
         self._fraction, self._stopped, self._slept = 0.0, False, False
 
     def do(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -221,12 +239,12 @@ class _Call:
                     while view:
                         view = view[asking.write(view) or 0 :]
                 asking.close()
-                whole = self._receive(files[0].fileno(), files[1].fileno(), pid)
+                whole = self._receive(files[0].fileno(), files[1].fileno(), about, pid)
             finally:
                 if not whole:
                     # The worker ends it then.
                     about.shutdown(socket.SHUT_WR)
-                status = _status(about)
+                status = _status(about) if self._status is None else self._status
                 if self._when == LOADED and (not whole or status):
                     for name in self._names:
                         if not name.startswith("py:"):
@@ -240,18 +258,24 @@ class _Call:
             raise self._death(f"it was stopped: it {did} without coming back to the simulator")
         return self._outcome(status)
 
-    def _receive(self, result: int, said: int, pid: int) -> bool:
-        """Take everything until both ends are closed; False when it is to be stopped."""
+    def _receive(self, result: int, said: int, about: socket.socket, pid: int) -> bool:
+        """Take everything until both ends are closed and the process has ended; False when it is to be stopped."""
         from fanin.runs.executor import memory_left
 
         room = memory_left()
         waiting, reader = select.poll(), wire.Reader(None if room is None else room // 4)
-        for each in (result, said):
+        for each in (result, said, about.fileno()):
             waiting.register(each, select.POLLIN | select.POLLHUP)
         last, since, used = -1.0, time.monotonic(), _used_s(pid)
-        left = {result, said}
+        left = {result, said, about.fileno()}
         while left:
             for each, _ in waiting.poll(TICK_MS):
+                if each == about.fileno():
+                    self._status = _told_status(about)
+                    if self._status is not None:
+                        waiting.unregister(each)
+                        left.discard(each)
+                    continue
                 data = os.read(each, 1 << 20)
                 if not data:
                     waiting.unregister(each)
@@ -280,7 +304,10 @@ class _Call:
     def _take(self, kind: bytes, body: bytes) -> None:
         try:
             if kind == wire.PROGRESS:
-                self._fraction = float(struct.unpack("<d", body)[0])
+                fraction = float(struct.unpack("<d", body)[0])
+                # Code may have written it: what is no number, or goes back, is no progress.
+                if self._fraction < fraction <= 1:
+                    self._fraction = fraction
             elif kind == wire.FRAME:
                 name, arrow = wire.named(body)
                 self._frames[name] = arrow
@@ -336,15 +363,17 @@ UNREADABLE = "what came back from its process cannot be read"
 
 
 def _status(about: socket.socket) -> int:
-    """How a piece of work ended, once it has; before that its number may come, if an interrupt did not let it be read.
+    """How a piece of work ended, once it has; before that its number may come, if an interrupt did not let it be read."""
+    while (status := _told_status(about)) is None:
+        pass
+    return status
 
-    Whoever kills the worker kills its work as well.
-    """
-    while told := about.recv(4096):
-        status = json.loads(told).get("status")
-        if status is not None:
-            return int(status)
-    return int(signal.SIGKILL)
+
+def _told_status(about: socket.socket) -> int | None:
+    """How a piece of work ended, if the next message says so. Whoever kills the worker kills its work as well."""
+    told = about.recv(4096)
+    status = json.loads(told).get("status") if told else signal.SIGKILL
+    return None if status is None else int(status)
 
 
 def _used_s(pid: int) -> float:
