@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -131,6 +132,10 @@ def test_axes_are_lists_ranges_zips_and_draws(tmp_path: Path) -> None:
             "it looks like a rack, not a sweep: `fanin compare CAPTURE --rack FILE` takes it",
         ),
         (("seeds = 2", "seeds = 0"), "seeds"),
+        (
+            ("seeds = 2", 'seeds = 2\nname = "Runs"'),
+            "a sweep cannot be named `Runs`: to `fanin query` that is all of them",
+        ),
         (("seeds = 2", f"seeds = {'9' * 5_000}"), "a whole number in it does not fit into 64 bits"),
         (("seeds = 2", f"seeds = 0x{'f' * 17}"), "a whole number in it does not fit into 64 bits"),
         (("[2, 4]", f"{'[' * 3_000}{']' * 3_000}"), "it is nested too deeply"),
@@ -170,6 +175,44 @@ def test_a_query_sees_each_sweep_by_name_and_all_as_runs(tmp_path: Path) -> None
     for wicked in ("copy runs to '/tmp/x.csv'", "select * from read_csv('/etc/passwd')"):
         with pytest.raises(ScenarioError):
             query(wicked, store=tmp_path / "store")
+
+
+def test_rows_of_a_store_that_are_spoilt_are_named_and_an_empty_statement_is_said(tmp_path: Path) -> None:
+    sweep(written(tmp_path), store=tmp_path / "store")
+    with pytest.raises(ScenarioError, match="query: there is no statement"):
+        query(" ", store=tmp_path / "store")
+    [rows] = (tmp_path / "store/sweeps").glob("*.parquet")
+    rows.write_bytes(rows.read_bytes()[:300])
+    with pytest.raises(OutputError, match=r"small.parquet: it holds no rows that can be read; the same `fanin sweep`"):
+        query("select 1", store=tmp_path / "store")
+
+
+def test_ctrl_c_ends_a_query_that_computes(tmp_path: Path) -> None:
+    sweep(written(tmp_path), store=tmp_path / "store")
+    long = "select count(*) from range(100000000) a, range(1000000) b where a.range * b.range % 7 = 3"
+    words = [sys.executable, "-m", "fanin", "query", long, "--store", str(tmp_path / "store")]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    # When it computes: its own second of processor time is over.
+    while sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < 300:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert "interrupted" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("spoil", ["no rows", "text", "one column"])
+def test_an_entry_that_holds_no_summary_is_run_again(spoil: str, tmp_path: Path) -> None:
+    first, store = sweep(written(tmp_path), store=tmp_path / "store"), Store(tmp_path / "store")
+    key = first.runs["key"][0]
+    frames = store.get(key)
+    assert frames is not None
+    whole = frames["summary"]
+    change = {"no rows": whole.head(0), "text": whole.cast(pl.String), "one column": whole.select("cc")}
+    shutil.rmtree(store.entry(key).folder)
+    store.put(key, {**frames, "summary": change[spoil]})
+    again = sweep(written(tmp_path), store=tmp_path / "store")
+    assert (again.found, again.ran) == (7, 1)
+    assert again.runs.equals(first.runs)
 
 
 def test_a_spoilt_file_of_rows_is_refused_in_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

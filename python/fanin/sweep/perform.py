@@ -300,7 +300,8 @@ class _Work:
         left = []
         for key, same in by_key.items():
             kept = self._store.get(key, ["summary"])
-            if kept is None:
+            # What another program wrote may have a digest that fits, and be no summary: it is missing as well.
+            if kept is None or not _is_summary(kept["summary"]):
                 left.append(key)
             else:
                 self.found += 1
@@ -384,6 +385,11 @@ class _Work:
             **dict.fromkeys(("status", "error", "command", "key"), pl.String),
         }
         return pl.DataFrame(rows, schema=schema)
+
+
+def _is_summary(rows: pl.DataFrame) -> bool:
+    """One run's row, as :func:`fanin.runs.summary` makes it."""
+    return rows.height == 1 and rows.schema == pl.Schema({name: kind for name, (kind, _) in COLUMNS.items()})
 
 
 def _kind(points: Sequence[Point], axis: str) -> type[pl.DataType]:

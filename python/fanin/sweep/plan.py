@@ -169,9 +169,14 @@ def read(file: str | Path) -> Sweep:
         points.append(Point(tuple(labels.items()), document, cc, tuple(settings.items()), engine))
     names = (*(["scenario"] if len(bases) > 1 else []), *(["engine"] if len(engines) > 1 else []), *axes)
     until = _table(table.get("until", {}), f"{where}: [until]")
+    name = str(table.get("name", path.stem))
+    if name.lower() == "runs":
+        raise ScenarioError(
+            f"{where}: a sweep cannot be named `{name}`: to `fanin query` that is all of them; add `name`"
+        )
     _known(until, UNTIL_KEYS, f"{where}: [until]")
     return Sweep(
-        name=str(table.get("name", path.stem)),
+        name=name,
         title=str(table.get("title", "")),
         file=where,
         axes=names,

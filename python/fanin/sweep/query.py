@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fanin.disk.files import ROWS, read_parquet, shown
 from fanin.disk.scratch import scratch_folder
 from fanin.errors import OutputError, ScenarioError
+from fanin.process.progress import TICK_S
 from fanin.runs.store import Store, default_folder
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path | None = None) -> pl.DataFrame:
@@ -46,14 +52,12 @@ def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path
     try:
         with _tables(store, file) as tables:
             for name, path in tables.items():
-                connection.execute(f"create table {_quoted(name)} as select * from read_parquet(?)", [str(path)])
+                _make_table(connection, name, path)
         if file is None:
             parts = [f"select {_text(name)} as sweep, * from {_quoted(name)}" for name in tables]
             connection.execute(f"create view runs as {' union all by name '.join(parts)}")
         connection.execute("set enable_external_access = false")
-        found = connection.execute(_with_from(sql))
-        names = [column[0] for column in found.description or []]
-        rows = found.fetchall()
+        names, rows = _answered(connection, _with_from(sql))
     except duckdb.Error as error:
         # Without the marks below the statement, which point nowhere on one line.
         said = " ".join(
@@ -65,6 +69,36 @@ def query(sql: str, *, store: Store | str | Path | None = None, file: str | Path
     finally:
         connection.close()
     return pl.DataFrame(rows, schema=_distinct(names), orient="row", infer_schema_length=None)
+
+
+def _make_table(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -> None:
+    import duckdb
+
+    try:
+        connection.execute(f"create table {_quoted(name)} as select * from read_parquet(?)", [str(path)])
+    except duckdb.Error as error:
+        raise _no_rows(path) from error
+
+
+def _answered(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows. DuckDB computes on a thread, since it hears of no signal by itself."""
+
+    def ask() -> tuple[list[str], list[tuple[Any, ...]]]:
+        found = connection.execute(sql)
+        if found is None:
+            raise ScenarioError("query: there is no statement; `fanin query 'select * limit 5'` shows some rows")
+        return [column[0] for column in found.description or []], found.fetchall()
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask)
+        try:
+            # The system may give a signal to a thread of DuckDB's: Python acts on it once this thread wakes.
+            while not answer.done():
+                wait([answer], TICK_S)
+            return answer.result()
+        except BaseException:
+            connection.interrupt()
+            raise
 
 
 def rows_of(name: str, *, store: Store | str | Path | None = None) -> pl.DataFrame:
@@ -89,9 +123,11 @@ def _rows(file: Path) -> pl.DataFrame:
     try:
         return read_parquet(file)[0]
     except ValueError as error:
-        raise OutputError(
-            f"{shown(file)}: it holds no rows that can be read; the same `fanin sweep` writes it anew"
-        ) from error
+        raise _no_rows(file) from error
+
+
+def _no_rows(file: Path) -> OutputError:
+    return OutputError(f"{shown(file)}: it holds no rows that can be read; the same `fanin sweep` writes it anew")
 
 
 @contextmanager
