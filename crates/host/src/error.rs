@@ -38,8 +38,13 @@ pub enum Error {
 }
 
 fn hint(why: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{AlreadyExists, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
     match why.kind() {
-        std::io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => "; give the command as root",
+        PermissionDenied if !rustix::process::geteuid().is_root() => "; give the command as root",
+        NotFound => "; check the name",
+        IsADirectory => "; name a file in it",
+        NotADirectory | AlreadyExists => "; name a folder, or one that is not there yet",
+        InvalidInput => "; the kernel does not take this value, give another",
         _ => "",
     }
 }

@@ -37,6 +37,12 @@ const OPTIONS: &[(&str, u16, Form)] = &[
     ("congctl", RTAX_CC_ALGO, Form::Name),
 ];
 
+/// The kernel's longest retransmission timeout (`TCP_RTO_MAX`): a longer floor would stand above it.
+const LONGEST_MS: u32 = 120_000;
+
+/// Segments: more in a first flight than a window without scaling has bytes.
+const MOST_SEGMENTS: u32 = 65_535;
+
 /// The longest name of a congestion control (`TCP_CA_NAME_MAX`, its end included).
 const NAME: usize = 16;
 
@@ -55,11 +61,14 @@ pub fn with(mut metrics: Vec<Attribute>, options: &[(String, String)]) -> Result
             Form::Number => match value.parse::<u32>() {
                 // The kernel takes 0 for an option that is not given.
                 Ok(0) if *kind != RTAX_QUICKACK => return Err(wrong("a whole number above 0")),
+                Ok(number) if number > MOST_SEGMENTS && [RTAX_INITCWND, RTAX_INITRWND].contains(kind) => {
+                    return Err(wrong("at most 65535 segments"));
+                }
                 Ok(number) => number.to_ne_bytes().to_vec(),
                 Err(_) => return Err(wrong("a whole number")),
             },
             Form::Time => {
-                milliseconds(value).ok_or_else(|| wrong("whole milliseconds, such as 5ms"))?.to_ne_bytes().to_vec()
+                milliseconds(value).ok_or_else(|| wrong("whole milliseconds up to 120s, such as 5ms"))?.to_ne_bytes().to_vec()
             }
             Form::Feature if value == "ecn" => ECN.to_ne_bytes().to_vec(),
             Form::Feature => return Err(wrong("ecn")),
@@ -93,8 +102,8 @@ fn milliseconds(value: &str) -> Option<u32> {
         .strip_suffix("ms")
         .and_then(|v| v.parse().ok())
         .or_else(|| value.strip_suffix('s').and_then(|v| v.parse::<u32>().ok()).and_then(|v| v.checked_mul(1000)))
-        // The kernel would take it, and time out at once.
-        .filter(|&v| v > 0)
+        // The kernel would take zero, and time out at once.
+        .filter(|v| (1..=LONGEST_MS).contains(v))
 }
 
 /// The congestion control that a route names.
@@ -152,6 +161,8 @@ mod tests {
             ("rto_mim", "5ms", "a route has no option `rto_mim`"),
             ("rto_min", "5", "`rto_min 5`: it must be whole milliseconds"),
             ("rto_min", "0ms", "`rto_min 0ms`: it must be whole milliseconds"),
+            ("rto_min", "120001ms", "it must be whole milliseconds up to 120s"),
+            ("initcwnd", "65536", "`initcwnd 65536`: it must be at most 65535 segments"),
             ("congctl", "cu\0bic", "it must be a name of at most 15 letters"),
             ("initcwnd", "-1", "`initcwnd -1`: it must be a whole number"),
             ("initcwnd", "0", "`initcwnd 0`: it must be a whole number above 0"),
