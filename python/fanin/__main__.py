@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -89,6 +90,10 @@ def _run() -> int:
         _give_up_output()
         return PIPE_CLOSED
     except BaseException as error:
+        if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
+            # Click takes it for an error of its own.
+            _give_up_output()
+            return PIPE_CLOSED
         if type(error).__name__ == "Abort":
             return _interrupted()
         said = _sentence(error)
@@ -97,7 +102,9 @@ def _run() -> int:
         if said is None:
             raise
         if said:
-            sys.stderr.write(f"fanin: {said}\n")
+            # Standard error may be full or closed: the exit code says it all the same.
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"fanin: {said}\n")
         return BAD_INPUT
     # A command that Ctrl-C ended early says itself what it kept and leaves by SystemExit: what comes here was interrupted before.
     if code == INTERRUPTED:
