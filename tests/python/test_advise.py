@@ -296,7 +296,7 @@ def test_lines_name_the_settings_that_were_simulated() -> None:
     ("arguments", "said"),
     [
         (("--goal", "speed"), "it must be one of mean, median, p95"),
-        (("--confirm", "sim"), "--confirm sim`: it must be kernel"),
+        (("--confirm", "sim"), "--confirm sim`: it must be a whole number, or kernel"),
         (("--budget", "soon"), "--budget soon"),
         (("--budget", "0"), "--budget 0"),
         (("--cc", "nosuch"), "nosuch"),

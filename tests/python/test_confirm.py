@@ -201,7 +201,7 @@ def test_the_kernel_confirms_a_comparison_and_the_report_shows_both() -> None:
 
 @pytest.mark.usefixtures("kernel", "seldom_busy")
 def test_the_kernel_confirms_advice() -> None:
-    told = advise(SIX_TO_ONE, RACK, cc=["cubic", "dctcp"], budget=20, confirm="kernel")
+    told = advise(SIX_TO_ONE, RACK, cc=["cubic", "dctcp"], budget=20, confirm=1)
     found = told.confirmation
     assert found is not None
     assert "Linux 6.12" in found.label

@@ -163,7 +163,7 @@ def advise(
     baseline: str | None = None,
     switch: bool = True,
     budget: int | str = BUDGET,
-    confirm: str | None = None,
+    confirm: int = 0,
     aggregator: str | None = None,
     settings: Mapping[str, object] | None = None,
     executor: Executor | None = None,
@@ -196,8 +196,8 @@ def advise(
     budget : int or str
         About how many simulations the search may take, or, as ``"60s"``, how long: as many as this machine does in that time, by one that is timed, so
         that the same call may answer otherwise on another machine. The judgement of what it found comes after it.
-    confirm : str, optional
-        ``kernel``: what is advised is run there again beside the current setting; its answer is taken.
+    confirm : int
+        So many of the best, and the current setting, are run again on the engine ``kernel``; its answer is taken.
     aggregator : str, optional
         Address of the host that the responses go to; the likeliest unless given.
     settings : mapping, optional
@@ -224,8 +224,6 @@ def advise(
     """
     if goal is not None and goal not in GOALS:
         raise ScenarioError(f"the goal is {goal!r}; it must be one of {', '.join(GOAL_NAMES.values())}")
-    if confirm not in (None, "kernel"):
-        raise ScenarioError(f"command line `--confirm {confirm}`: it must be kernel")
     search = _Search(
         goal,
         *parsed_budget(budget),
@@ -245,7 +243,7 @@ def advise(
         rank_of=rank_of,
         aggregator=aggregator,
         settings=settings,
-        confirm=1 if confirm is not None else 0,
+        confirm=confirm,
         keep=keep,
         tell=tell,
         command=shown(command or f"fanin advise {capture}{'' if rack is None else f' --rack {rack}'}"),

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from fanin.commands.options import CaptureArgument, JsonOption, RackOption, RankOfOption, algorithms, command_line
+from fanin.commands.options import (
+    CaptureArgument,
+    ConfirmOption,
+    JsonOption,
+    RackOption,
+    RankOfOption,
+    algorithms,
+    command_line,
+    confirmed,
+)
 
 if TYPE_CHECKING:
     from fanin.advice import Advice
@@ -53,14 +62,7 @@ def advise(
             help="Congestion control that the hosts run [default: what the capture shows, else cubic].",
         ),
     ] = None,
-    confirm: Annotated[
-        str | None,
-        typer.Option(
-            "--confirm",
-            metavar="ENGINE",
-            help="Run the advice again beside the current setting on `kernel`: real Linux TCP in virtual time (`fanin kernel build`).",
-        ),
-    ] = None,
+    confirm: ConfirmOption = "0",
     aggregator: Annotated[
         str | None,
         typer.Option("--aggregator", metavar="IP", help="Receiver's address [default: detected from the traffic]."),
@@ -82,7 +84,7 @@ def advise(
             baseline=baseline,
             switch=not no_switch_changes,
             budget=budget,
-            confirm=confirm,
+            confirm=confirmed(confirm),
             aggregator=aggregator,
             tell=display.note,
             command=command_line(),

@@ -20,12 +20,14 @@ from fanin.commands import sweep as sweep_command
 from fanin.commands import truth as truth_command
 from fanin.commands.options import (
     CaptureArgument,
+    ConfirmOption,
     Engine,
     JsonOption,
     RackOption,
     RankOfOption,
     algorithms,
     command_line,
+    confirmed,
     settings_of,
 )
 from fanin.kernel import command as kernel_command
@@ -204,15 +206,7 @@ def compare(
             help="Compare again with other values of the rack, such as buffer=50p,400p; repeatable.",
         ),
     ] = None,
-    confirm: Annotated[
-        int,
-        typer.Option(
-            "--confirm",
-            metavar="N",
-            min=0,
-            help="Run the N best and the baseline again on real Linux TCP in virtual time (`fanin kernel build`); 0 confirms nothing.",
-        ),
-    ] = 0,
+    confirm: ConfirmOption = "0",
     engine: Annotated[
         Engine,
         typer.Option("--engine", help="Whose TCP runs: fanin's model, or real Linux in virtual time (docs/kernel.md)."),
@@ -271,7 +265,7 @@ def compare(
         settings=settings_of(settings, "rack.buffer=250p"),
         pcap_at=pcap_at or (),
         engine=engine.value,
-        confirm=confirm,
+        confirm=confirmed(confirm),
         spans=spans,
     )
     if code:

@@ -19,6 +19,27 @@ def algorithms(incomplete: str) -> list[str]:
     return [f"{before}{comma}{entry.name}" for entry in entries("cc") if entry.name.startswith(last)]
 
 
+def confirmed(text: str) -> int:
+    """How many are confirmed.
+
+    Examples
+    --------
+    >>> confirmed("kernel"), confirmed("3")
+    (1, 3)
+    """
+    from fanin.errors import ScenarioError
+
+    if text == "kernel":
+        return 1
+    if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS:
+        raise ScenarioError(f"command line `--confirm {text}`: it must be a whole number, or kernel")
+    return int(text)
+
+
+MOST_DIGITS = 6
+"""More algorithms than any registry has."""
+
+
 class RankOf(StrEnum):
     """What is ranked by its completion time; as :data:`fanin.statistics.ranking.RankOf`, which would load too much here."""
 
@@ -46,6 +67,15 @@ RankOfOption = Annotated[
         help="What is ranked by its completion time. A request or stage ends with its slowest response, a request tree with the client's "
         "[default: trees where most of the capture is of some, else requests, else responses].",
         show_default=False,
+    ),
+]
+ConfirmOption = Annotated[
+    str,
+    typer.Option(
+        "--confirm",
+        metavar="N",
+        help="Run the N best and the current setting again on real Linux TCP in virtual time (`fanin kernel build`), whose answer is taken; 0 runs "
+        "nothing, `kernel` is 1.",
     ),
 ]
 JsonOption = Annotated[
