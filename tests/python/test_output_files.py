@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -74,6 +75,14 @@ def test_standard_output_by_its_name_gets_the_file(tmp_path: Path) -> None:
         done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert '"connections":' in done.stdout
     assert Path("/dev/stdout").is_symlink()
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no /dev/shm")
+def test_a_file_in_memory_is_replaced_as_any_other() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for text in ("one", "two"):
+            write_text(text, f"{folder}/a.txt", "--out")
+            assert Path(folder, "a.txt").read_text() == text
 
 
 def test_a_full_device_is_one_sentence() -> None:

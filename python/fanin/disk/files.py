@@ -293,7 +293,10 @@ def _is_stream(state: os.stat_result) -> bool:
 
 def _of_system(file: Path) -> bool:
     """It is one of the system's names for an open file, such as ``/dev/stdout``."""
-    return file.absolute().parts[1:2] in {("dev",), ("proc",)}
+    place = file.absolute()
+    return (
+        place.parts[1:2] == ("proc",) or str(place.parent) == "/dev/fd" or str(place) in {"/dev/stdout", "/dev/stderr"}
+    )
 
 
 def _pour(made: Path, stream: Path) -> None:
