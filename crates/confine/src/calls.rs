@@ -184,6 +184,10 @@ const CHANGES_OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const CHANGES_OLD: &[i64] = &[];
 
+/// Requests of `fcntl(2)` that libc does not name everywhere (`asm-generic/fcntl.h`).
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+
 /// What C libraries and Python ask of any descriptor; every other request, such as typing into the terminal (TIOCSTI), is refused.
 const REQUESTS: &[u64] = &[libc::TCGETS, libc::FIONREAD, libc::FIONBIO, libc::FIOCLEX, libc::FIONCLEX];
 
@@ -255,8 +259,10 @@ fn refused(files: bool, programs: bool) -> Result<Rules, seccompiler::BackendErr
         rules.insert(libc::SYS_prlimit64, when(vec![SeccompCondition::new(2, Qword, Ne, 0)?])?);
     }
     // The buffer of a pipe is memory that no limit counts either; as made, it is 64 KB.
-    let resize = SeccompCondition::new(1, Dword, Eq, libc::F_SETPIPE_SZ as u64)?;
-    rules.insert(libc::SYS_fcntl, when(vec![resize])?);
+    // And who is to get signals of a descriptor may be anybody.
+    let wrong = [libc::F_SETPIPE_SZ, libc::F_SETOWN, F_SETOWN_EX, F_SETSIG].map(|command| command as u64);
+    let wrong = wrong.map(|command| SeccompRule::new(vec![SeccompCondition::new(1, Dword, Eq, command)?]));
+    rules.insert(libc::SYS_fcntl, wrong.into_iter().collect::<Result<_, _>>()?);
     let others = REQUESTS.iter().map(|&request| SeccompCondition::new(1, Dword, Ne, request));
     rules.insert(libc::SYS_ioctl, when(others.collect::<Result<_, _>>()?)?);
     if files {

@@ -67,9 +67,10 @@ pub fn with(mut metrics: Vec<Attribute>, options: &[(String, String)]) -> Result
                 Ok(number) => number.to_ne_bytes().to_vec(),
                 Err(_) => return Err(wrong("a whole number")),
             },
-            Form::Time => {
-                milliseconds(value).ok_or_else(|| wrong("whole milliseconds up to 120s, such as 5ms"))?.to_ne_bytes().to_vec()
-            }
+            Form::Time => milliseconds(value)
+                .ok_or_else(|| wrong("whole milliseconds up to 120s, such as 5ms"))?
+                .to_ne_bytes()
+                .to_vec(),
             Form::Feature if value == "ecn" => ECN.to_ne_bytes().to_vec(),
             Form::Feature => return Err(wrong("ecn")),
             Form::Name if value.is_empty() || value.len() >= NAME || !value.bytes().all(|b| b.is_ascii_graphic()) => {

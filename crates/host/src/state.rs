@@ -9,7 +9,9 @@ use serde_json::error::Category;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::IpAddr;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
 /// Where it lies unless told otherwise.
@@ -82,10 +84,27 @@ impl Before {
     }
 }
 
+/// The number of this network namespace, which no other has before the next boot (`SO_NETNS_COOKIE`).
+#[allow(unsafe_code)]
+fn namespace_cookie() -> Option<u64> {
+    let socket = UnixDatagram::unbound().ok()?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which is as long.
+    let done = unsafe {
+        let to = (&raw mut cookie).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, to, &raw mut length)
+    };
+    (done == 0).then_some(cookie)
+}
+
 /// The file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     boot: String,
+    /// The network namespace's cookie: its inode may be another's by now. Zero in files of before, and where the kernel has none (Linux 5.14).
+    #[serde(default)]
+    cookie: u64,
     before: Vec<Before>,
     #[serde(default)]
     trial: Option<Trial>,
@@ -122,12 +141,13 @@ impl State {
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => Kept::default(),
             Err(why) => return Err(Error::file(&path)(why)),
         };
-        if kept.boot == boot {
-            return Ok(State { path, kept, _lock: file });
+        let cookie = namespace_cookie().unwrap_or(0);
+        if kept.boot == boot && (kept.cookie == cookie || kept.cookie == 0) {
+            return Ok(State { path, kept: Kept { cookie, ..kept }, _lock: file });
         }
-        // What an earlier boot had is no state of this one.
+        // What an earlier boot had, or a namespace that is gone, is no state of this one.
         let _ = fs::remove_file(&path);
-        Ok(State { path, kept: Kept { boot, ..Kept::default() }, _lock: file })
+        Ok(State { path, kept: Kept { boot, cookie, ..Kept::default() }, _lock: file })
     }
 
     /// That the file has what this program does not write.
@@ -245,6 +265,22 @@ mod tests {
             );
             assert_eq!(error.shown(), said);
         }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_state_of_a_namespace_that_is_gone_is_none_of_the_one_that_has_its_number() {
+        let folder = std::env::temp_dir().join(format!("fanin-host-cookie-{}", std::process::id()));
+        let before = Before::Sysctl { name: "net.ipv4.tcp_ecn".to_owned(), value: "2".to_owned() };
+        let mut state = State::open(&folder).unwrap();
+        assert!(state.keep(&before).unwrap());
+        let path = state.path.clone();
+        drop(state);
+        assert_eq!(State::open(&folder).unwrap().before(), std::slice::from_ref(&before));
+        let mut kept: Kept = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        kept.cookie += 1;
+        fs::write(&path, serde_json::to_vec(&kept).unwrap()).unwrap();
+        assert_eq!(State::open(&folder).unwrap().before(), &[]);
         fs::remove_dir_all(&folder).unwrap();
     }
 }
