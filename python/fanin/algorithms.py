@@ -20,13 +20,15 @@ Every ACK of such a flow calls into Python, so a run takes two to three times as
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
-import inspect
 import sys
+import sysconfig
 import traceback
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
@@ -197,21 +199,74 @@ def find(name: str) -> type[CongestionControl] | None:
 
 
 def version(algorithm: type[CongestionControl]) -> str:
-    """A hash of what a class and its bases do, so that stored results of one version are not taken for another's."""
+    """A hash of the modules of a class and its bases, and of what these import beside them, so that results of one version are not taken for another's."""
     digest = hashlib.sha256()
     for base in algorithm.__mro__:
         if base in (CongestionControl, object):
             continue
-        try:
-            digest.update(inspect.getsource(base).encode())
-        except (OSError, TypeError):
-            # Typed into an interpreter: the code itself, as compiled.
-            for key, value in sorted(vars(base).items()):
-                code = getattr(value, "__code__", None)
-                digest.update(
-                    f"{key} {code.co_code.hex()} {code.co_consts}".encode() if code else f"{key} {value!r}".encode()
-                )
+        written = sources(base)
+        for file in written:
+            digest.update(file.read_bytes())
+        # Of one that a program made, or that was typed into an interpreter, no file tells.
+        for key, value in sorted(vars(base).items()):
+            code = getattr(value, "__code__", None)
+            if code is not None:
+                digest.update(f"{key} {_compiled(code)}".encode())
+            elif not written:
+                digest.update(f"{key} {value!r}".encode())
     return digest.hexdigest()[:16]
+
+
+def _compiled(code: CodeType) -> str:
+    """A function as compiled, and the functions in it: without the places in memory that its own words have."""
+    constants = [_compiled(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def sources(cls: type) -> list[Path]:
+    """The file of a class's module and those of the modules beside it that it imports, directly or by another, in order of their names."""
+    first = _file(cls.__module__)
+    if first is None:
+        return []
+    # A package's modules lie below the folder where the package is.
+    own = cls.__module__.partition(".")[0]
+    top = first.parents[cls.__module__.count(".") + (first.name == "__init__.py")]
+    installed = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
+    found, left = {cls.__module__: first}, [cls.__module__]
+    while left:
+        for name in _imported(left.pop(), found):
+            file = _file(name)
+            if name in found or file is None or not file.is_relative_to(top):
+                continue
+            # What is installed has its own versions, and so has fanin.
+            package = name.partition(".")[0]
+            others = package != own and any(file.is_relative_to(place) for place in installed)
+            if not others and package != "fanin":
+                found[name] = file
+                left.append(name)
+    return [found[name] for name in sorted(found)]
+
+
+def _imported(module: str, found: dict[str, Path]) -> Iterator[str]:
+    """The names of modules that a module's file imports, as far as it says so in imports."""
+    package = module if found[module].name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(found[module].read_bytes())):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                yield each.name
+        elif isinstance(node, ast.ImportFrom):
+            before = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            base = ".".join([*before, *([node.module] if node.module else [])])
+            yield base
+            for each in node.names:
+                yield f"{base}.{each.name}"
+
+
+def _file(module: str) -> Path | None:
+    """The file that a module was read from."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    path = None if file is None else Path(file).absolute()
+    return path if path is not None and path.suffix == ".py" and path.is_file() else None
 
 
 def describe(error: BaseException) -> str:

@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -285,6 +286,71 @@ def test_a_description_that_is_none_is_one_sentence(told: bytes | None, fanin: F
     assert done.code == 2
     assert "`py:forger.Forger`: what came back from its process cannot be read: it is no description" in done.err
     assert len(done.err.strip().splitlines()) == 1
+
+
+def test_a_module_in_the_folder_that_is_named_as_one_of_pythons_runs_without_rights(folder: Path) -> None:
+    (folder / "json.py").write_text("open('escaped', 'w').close()\n")
+    words = [sys.executable, "-P", "-m", "fanin", "run", "two.toml", "--cc", "py:mine.Ten"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Ten" in done.stdout or "mine" in done.stdout) == (0, True), done.stderr
+    assert not (folder / "escaped").exists()
+
+
+def test_a_run_has_nothing_by_which_its_worker_hears_of_others(fanin: Fanin, folder: Path) -> None:
+    (folder / "spy.py").write_text(
+        "import os, fanin\nclass Spy(fanin.CongestionControl):\n"
+        "    def on_ack(self, conn, ack):\n"
+        "        names = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if os.path.islink(f'/proc/self/fd/{n}')]\n"
+        "        raise Exception(str(sorted(n.split(':')[0] for n in names if 'pipe' not in n and '/' not in n)))\n"
+        "    def on_congestion(self, conn, cause): pass\n"
+    )
+    assert "Exception: [] (in" in fanin("run", "two.toml", "--cc", "py:spy.Spy").err
+
+
+SPOILT = {
+    "frame.with_columns(-pl.col('goodput_bps'))": "`flows` has a `goodput_bps` below zero",
+    "frame.with_columns(pl.col('goodput_bps') * float('nan'))": "`flows` has a `goodput_bps` that is no number",
+    "frame.with_columns(pl.col('timeouts').cast(pl.String))": "`flows` has a `timeouts` of type String",
+    "frame.with_columns(pl.lit(None, pl.UInt64).alias('timeouts'))": "`flows` has a `timeouts` without a value",
+}
+
+
+@pytest.mark.parametrize("change", SPOILT)
+def test_results_that_no_run_leaves_are_refused(change: str, fanin: Fanin, folder: Path) -> None:
+    (folder / "spoiler.py").write_text(
+        textwrap.dedent(f"""
+        import fanin, polars as pl
+        from fanin.confined import wire
+        whole = wire.Writer.frames
+        def spoilt(self, frames):
+            if "flows" in frames:
+                frame = frames["flows"]
+                frames = {{**frames, "flows": {change}}}
+            whole(self, frames)
+        wire.Writer.frames = spoilt
+        class Spoiler(fanin.CongestionControl):
+            def on_ack(self, conn, ack): pass
+            def on_congestion(self, conn, cause): pass
+        """)
+    )
+    done = fanin("run", "two.toml", "--cc", "py:spoiler.Spoiler")
+    assert (done.code, done.out) == (2, "")
+    assert f"`py:spoiler.Spoiler`: what came back from its process cannot be read: {SPOILT[change]}" in done.err
+
+
+def test_a_class_is_another_version_where_its_module_or_what_that_imports_has_changed(folder: Path) -> None:
+    module = (folder / "mine.py").read_text()
+    versions = []
+    for number, (before, gain) in enumerate(
+        [("G = 1", "A = 1"), ("G = 2", "A = 1"), ("G = 1", "A = 2"), ("G = 1", "A = 1")]
+    ):
+        (folder / "gain.py").write_text(f"{gain}\n")
+        (folder / "mine.py").write_text(f"from gain import A\n{before}\n{module}")
+        for file in ("gain.py", "mine.py"):
+            os.utime(folder / file, (number, number))
+        versions.append(client.describe("py:mine.Ten")["version"])
+    assert len(set(versions)) == 3
+    assert versions[0] == versions[3]
 
 
 @needs_cc

@@ -17,7 +17,7 @@ import jsonschema
 import polars as pl
 import pytest
 from fanin import _native
-from fanin.runs.tables import Column, Table, schema
+from fanin.statistics.schema import Column, Table, schema
 
 from .conftest import INCAST, ROOT
 

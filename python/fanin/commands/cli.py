@@ -433,7 +433,11 @@ def run(
     threads: Annotated[
         int,
         typer.Option(
-            "--threads", metavar="N", min=1, help="Threads for each run; its results are the same for any number."
+            "--threads",
+            metavar="N",
+            min=1,
+            max=1024,
+            help="Threads for each run; its results are the same for any number.",
         ),
     ] = 1,
     as_json: JsonOption = False,

@@ -43,7 +43,13 @@ def reproduce(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option("--seeds", min=1, metavar="N", help="Seeds of each experiment [default: what its verdict needs]."),
+        typer.Option(
+            "--seeds",
+            min=1,
+            max=10_000,
+            metavar="N",
+            help="Seeds of each experiment [default: what its verdict needs].",
+        ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what was run before.")] = False,
     out: Annotated[

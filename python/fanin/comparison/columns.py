@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from fanin.disk import aside
-from fanin.runs.tables import schema
 from fanin.statistics.ranking import STATISTICS
+from fanin.statistics.schema import schema
 
 # Polars before 1.32 numbers the words of each frame by itself, unless told to do it once, and sorts by those numbers, unless told to sort by the words.
 if not hasattr(pl, "Categories"):

@@ -43,6 +43,9 @@ WAITING = 6
 LARGEST = 64 << 20
 """Bytes of an object that a C file is compiled to, at most."""
 
+PATIENCE_S = 10.0
+"""After so long a worker that was to end something does not answer."""
+
 TICK_MS = 100
 
 MOST_SAID = 65_536
@@ -72,7 +75,8 @@ class _Worker:
     def __init__(self) -> None:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
-            words = [sys.executable, "-c", PROGRAM, json.dumps(sys.path), str(there.fileno())]
+            # -P: what lies in this folder may be named as a module of Python's, and would run with all rights.
+            words = [sys.executable, "-P", "-c", PROGRAM, json.dumps(sys.path), str(there.fileno())]
             # Ctrl-C in a terminal goes to both. The worker inherits the blocked signal, until it ignores it.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
@@ -90,6 +94,14 @@ class _Worker:
     def close(self) -> None:
         """End it, and what it has under way."""
         self._control.close()
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it where it does not answer; what it has under way ends with it."""
+        self._process.kill()
         self._process.wait()
 
 
@@ -190,7 +202,10 @@ def call(work: tuple[Any, ...], names: list[str], watch: Watch | None) -> dict[s
         raise
     except FaninError as error:
         raise asked.unreadable(error) from None
-    return {name: wire.frame(arrow) for name, arrow in read.items()}
+    made_of = {name: wire.frame(arrow) for name, arrow in read.items()}
+    if (odd := wire.oddity(made_of)) is not None:
+        raise asked.unreadable(odd)
+    return made_of
 
 
 class _Call:
@@ -364,8 +379,14 @@ UNREADABLE = "what came back from its process cannot be read"
 
 def _status(about: socket.socket) -> int:
     """How a piece of work ended, once it has; before that its number may come, if an interrupt did not let it be read."""
-    while (status := _told_status(about)) is None:
-        pass
+    about.settimeout(PATIENCE_S)
+    try:
+        while (status := _told_status(about)) is None:
+            pass
+    except TimeoutError:
+        if _worker is not None:
+            _worker.kill()
+        return int(signal.SIGKILL)
     return status
 
 

@@ -176,13 +176,12 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def _sources(name: str) -> list[str]:
-    """The files of a class and its bases."""
-    from fanin.algorithms import find
+    """The files of a class and its bases, and what they import beside them."""
+    from fanin.algorithms import CongestionControl, find, sources
 
     cls = find(name)
-    modules = [sys.modules.get(base.__module__) for base in (cls.__mro__ if cls else ())]
-    named = [getattr(module, "__file__", None) for module in modules]
-    return [str(Path(file).resolve()) for file in dict.fromkeys(named) if file]
+    own = [base for base in (cls.__mro__ if cls else ()) if base not in (CongestionControl, object)]
+    return [str(file.resolve()) for file in dict.fromkeys(file for base in own for file in sources(base))]
 
 
 class Beat:

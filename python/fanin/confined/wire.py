@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from fanin.statistics.schema import schema
+
 HEAD = struct.Struct("<cQ")
 PROGRESS, FRAME, SAID, ERROR, DONE = b"P", b"F", b"S", b"E", b"D"
 
@@ -98,6 +100,31 @@ def named(body: bytes) -> tuple[str, bytes]:
 def frame(arrow: bytes) -> pl.DataFrame:
     """A frame of Arrow that no code wrote: Polars takes it as it is, and may wait for ever over what is not Arrow, or abort."""
     return pl.read_ipc(io.BytesIO(arrow))
+
+
+def oddity(frames: dict[str, pl.DataFrame]) -> str | None:
+    """What no run leaves: a column of another type, without a value, or with one that is no number or below zero. None where there is nothing of it.
+
+    Examples
+    --------
+    >>> oddity({"messages": pl.DataFrame({"completion_ms": [float("nan")]})})
+    '`messages` has a `completion_ms` that is no number'
+    """
+    for table in schema():
+        rows = frames.get(table.name, pl.DataFrame())
+        for column in table.columns:
+            if column.name not in rows.columns:
+                continue
+            values, where = rows[column.name], f"`{table.name}` has a `{column.name}`"
+            if str(values.dtype) != column.type:
+                return f"{where} of type {values.dtype}"
+            if values.null_count() and not column.nullable:
+                return f"{where} without a value"
+            if values.dtype.is_float() and not values.drop_nulls().is_finite().all():
+                return f"{where} that is no number"
+            if values.dtype.is_numeric() and (values < 0).any():
+                return f"{where} below zero"
+    return None
 
 
 MOST_TOLD = 1_000

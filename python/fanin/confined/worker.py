@@ -65,6 +65,8 @@ def _begin(control: socket.socket, ready: selectors.BaseSelector, children: dict
         code = 1
         try:
             control.close()
+            # It tells the worker what has happened, by numbers of descriptors: code could make something happen to any of them.
+            ready.close()
             os.close(about)
             for _, (other, line) in children.items():
                 os.close(other)

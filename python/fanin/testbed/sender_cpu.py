@@ -95,7 +95,7 @@ def _measured(environment: dict[str, str], offload: bool, flows: int, seconds: f
 
 
 def _once(environment: dict[str, str], offload: bool, flows: int, seconds: float, mbps: int) -> dict[str, float]:
-    module = [sys.executable, "-m", "fanin.testbed.flood"]
+    module = [sys.executable, "-P", "-m", "fanin.testbed.flood"]
     cpus = cpu_of_sink, cpu_of_sender = host.cpus()
     with wire(mbps, cpus, offload=offload) as line:
         processes.real_time(line.sender_thread, cpu_of_sender, processes.THREAD_PRIORITY)
