@@ -191,12 +191,15 @@ def test_ctrl_c_ends_a_query_that_computes(tmp_path: Path) -> None:
     sweep(written(tmp_path), store=tmp_path / "store")
     long = "select count(*) from range(100000000) a, range(1000000) b where a.range * b.range % 7 = 3"
     words = [sys.executable, "-m", "fanin", "query", long, "--store", str(tmp_path / "store")]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    # When it computes: its own second of processor time is over.
-    while sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < 300:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    assert "interrupted" in process.communicate(timeout=60)[1]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            # When it computes: its own second of processor time is over.
+            while sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < 300:
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            assert "interrupted" in process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
     assert process.returncode == 130
 
 
