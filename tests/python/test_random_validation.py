@@ -42,14 +42,24 @@ def done(model: list[float], kernel: list[float], timeouts: float = 0.0) -> Done
     ("model", "kernel", "outside"),
     [
         ([90.0, 91.0, 92.0], [96.0, 97.0, 98.0], "goodput"),
-        ([90.0, 91.0, 97.0], [96.0, 97.0, 98.0], ""),
+        # One seed of a side among the other's makes no agreement.
+        ([90.0, 91.0, 97.0], [96.0, 97.0, 98.0], "goodput"),
         ([96.0, 96.1, 96.2], [97.0, 97.1, 97.2], ""),
     ],
 )
-def test_a_row_is_outside_beyond_bounds_and_spread_of_seeds(
-    model: list[float], kernel: list[float], outside: str
-) -> None:
-    assert tried(done(model, kernel))["outside"].to_list() == [outside]
+def test_a_row_is_outside_where_a_mean_breaks_a_bound(model: list[float], kernel: list[float], outside: str) -> None:
+    rows = tried(done(model, kernel))
+    assert rows["outside"].to_list() == [outside]
+    assert (rows["standard_errors"][0] is None) is (outside == "")
+
+
+def test_with_offload_drops_are_held_to_a_bound_too() -> None:
+    runs = done([97.0, 97.0], [97.0, 97.0])
+    for row in runs.rows:
+        row["drops"] = {"sim": (90.0, 92.0), "kernel": (120.0, 122.0)}[row["engine"]][row["seed"]]
+    assert tried(runs)["outside"].to_list() == [""]
+    rows = tried(runs, bounds=validation.OFFLOADED)
+    assert (rows["outside"][0], round(rows["standard_errors"][0], 1)) == ("drops", 21.2)
 
 
 def test_goodput_says_nothing_where_timeouts_decide() -> None:
@@ -72,7 +82,7 @@ def test_a_recorded_table_is_replaced_when_all_runs_have_ended(
     runs = done([96.0], [97.0])
     runs.complete = whole
     monkeypatch.setattr(cache, "find", lambda _: SimpleNamespace(version="6.12", hertz=250))
-    monkeypatch.setattr(validation, "measure", lambda *_, **__: runs)
+    monkeypatch.setattr(validation, "trial", lambda *_, **__: runs)
     words = ["validate", "--random", "1", "--out", str(tmp_path / "out"), "--results", str(tmp_path)]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0
