@@ -23,12 +23,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import inspect
 import sys
 import sysconfig
 import traceback
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
@@ -204,30 +205,27 @@ def version(algorithm: type[CongestionControl]) -> str:
     for base in algorithm.__mro__:
         if base in (CongestionControl, object):
             continue
-        written = sources(base)
-        for file in written:
-            digest.update(file.read_bytes())
-        # Of one that a program made, or that was typed into an interpreter, no file tells.
-        for key, value in sorted(vars(base).items()):
-            code = getattr(value, "__code__", None)
-            if code is not None:
-                digest.update(f"{key} {_compiled(code)}".encode())
-            elif not written:
-                digest.update(f"{key} {value!r}".encode())
+        try:
+            digest.update(inspect.getsource(base).encode())
+        except (OSError, TypeError):
+            # Made by a program, or typed into an interpreter: the code itself, as compiled.
+            for key, value in sorted(vars(base).items()):
+                code = getattr(value, "__code__", None)
+                digest.update(
+                    f"{key} {code.co_code.hex()} {code.co_consts}".encode() if code else f"{key} {value!r}".encode()
+                )
+        else:
+            for file in sources(base):
+                digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _compiled(code: CodeType) -> str:
-    """A function as compiled, and the functions in it: without the places in memory that its own words have."""
-    constants = [_compiled(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {constants}"
-
-
-def sources(cls: type) -> list[Path]:
+@cache
+def sources(cls: type) -> tuple[Path, ...]:
     """The file of a class's module and those of the modules beside it that it imports, directly or by another, in order of their names."""
     first = _file(cls.__module__)
     if first is None:
-        return []
+        return ()
     # A package's modules lie below the folder where the package is.
     own = cls.__module__.partition(".")[0]
     top = first.parents[cls.__module__.count(".") + (first.name == "__init__.py")]
@@ -244,7 +242,7 @@ def sources(cls: type) -> list[Path]:
             if not others and package != "fanin":
                 found[name] = file
                 left.append(name)
-    return [found[name] for name in sorted(found)]
+    return tuple(found[name] for name in sorted(found))
 
 
 def _imported(module: str, found: dict[str, Path]) -> Iterator[str]:

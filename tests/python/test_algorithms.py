@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -136,6 +139,22 @@ def test_a_changed_class_is_another_scenario() -> None:
     fixed("versioned", on_undo=lambda self, conn: None)
     assert run(name).scenario_hash != before
     assert version(Fixed) == version(Fixed)
+
+
+def test_a_version_is_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "sets.py").write_text(
+        "import fanin\nclass Sets(fanin.CongestionControl):\n"
+        "    def on_ack(self, conn, ack):\n        return 'a' in {'a', 'b', 'c', 'd'}\n"
+        "    def on_congestion(self, conn, cause): pass\n"
+    )
+    words = [sys.executable, "-c", "import sets; from fanin.algorithms import version; print(version(sets.Sets))"]
+    told = [
+        subprocess.run(
+            words, cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in "123"
+    ]
+    assert len(set(told)) == 1
 
 
 def test_the_same_seed_gives_the_same_results_on_any_thread() -> None:
