@@ -4,7 +4,7 @@ use super::{Head, Part, SERVER};
 use serde::{Deserialize, Serialize};
 
 /// Longer frames are none: Kafka's brokers take 100 MiB, MongoDB's servers 48 MB.
-const LARGEST: u32 = 1 << 27;
+pub(super) const LARGEST: u32 = 1 << 27;
 /// Requests whose numbers are kept until they are answered.
 const MOST: usize = 1_024;
 /// Kafka's requests: their kinds, and the versions of them.
@@ -38,11 +38,11 @@ pub(super) struct Frames {
     answered: bool,
 }
 
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
-fn le32(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     be32(bytes, at).map(u32::swap_bytes)
 }
 

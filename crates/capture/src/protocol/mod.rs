@@ -210,7 +210,7 @@ impl Grammar {
     fn is_denied(&self, side: usize) -> bool {
         match self {
             Grammar::Frames(frames) => frames.is_denied(side),
-            Grammar::Prefixed(prefixed) => prefixed.is_denied(),
+            Grammar::Prefixed(prefixed) => !prefixed.is_proven(),
             _ => false,
         }
     }
@@ -385,7 +385,8 @@ impl Read {
     fn is_disproved(&mut self, data: &Data<'_>) -> bool {
         let Grammar::Prefixed(prefixed) = &mut self.grammar else { return false };
         let lane = &self.lanes[SERVER];
-        if !data.has_all || data.from < self.lanes[CLIENT].place() || !self.calls.is_answered() {
+        if prefixed.is_proven() || !data.has_all || data.from < self.lanes[CLIENT].place() || !self.calls.is_answered()
+        {
             return false;
         }
         prefixed.is_disproved(if !lane.is_between() || self.calls.is_odd() {

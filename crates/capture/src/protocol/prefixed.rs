@@ -4,11 +4,10 @@
 //! A length may be there by chance, so the frames are believed only once both sides have shown them: until then a connection whose server stands within a
 //! frame, or has said what was not asked for, as its client goes on speaks another protocol.
 
+use super::frames::{LARGEST, be32, le32};
 use super::{Head, Part};
 use serde::{Deserialize, Serialize};
 
-/// Longer frames are none.
-const LARGEST: u32 = 1 << 27;
 /// What the length does not count: nothing, itself, or a number behind it as well.
 const HEADS: [u8; 3] = [0, 4, 8];
 /// Frames that are not stored are not shorter.
@@ -53,8 +52,7 @@ pub(super) fn is_client(bytes: &[u8], payload: usize) -> Option<Form> {
 impl Form {
     /// Bytes of the frame that begins here.
     fn frame(self, bytes: &[u8]) -> Option<u64> {
-        let first = bytes.first_chunk()?;
-        let told = if self.little_endian { u32::from_le_bytes(*first) } else { u32::from_be_bytes(*first) };
+        let told = if self.little_endian { le32(bytes, 0) } else { be32(bytes, 0) }?;
         // A length that counts itself is four at least.
         let least = if self.head == 0 { 5 } else { 1 };
         (least..LARGEST).contains(&told).then_some(u64::from(told) + u64::from(self.head))
@@ -92,15 +90,14 @@ impl Prefixed {
             .map_or(Head::Bad, |bytes| Head::Unit { bytes, part: Part { ends: true, ..Part::message(0) } })
     }
 
-    /// What stands where a frame should begin denies the protocol, where it was not proven.
-    pub fn is_denied(&self) -> bool {
-        !self.proven
+    /// Until then what stands where a frame should begin denies the protocol.
+    pub fn is_proven(&self) -> bool {
+        self.proven
     }
 
-    /// The client goes on: true where the connection speaks another protocol.
+    /// The client goes on, of a connection that is not proven: true where it speaks another protocol.
     pub fn is_disproved(&mut self, shows: Shows) -> bool {
         match shows {
-            _ if self.proven => return false,
             Shows::Settled => self.proven = true,
             Shows::Unsettled => self.unsettled += 1,
             Shows::Another => return true,
