@@ -110,24 +110,22 @@ def validate(
         raise EngineError(f"command line `--only {only}`: no scenario's name or group contains this text")
     kept = validation.Kept(store or cache_folder() / "validation")
     bounds = validation.OFFLOADED if offload else validation.IDEAL
-    if random is not None:
-        done = validation.trial(chosen, kernel, kept, bounds, seeds=seeds, progress=display.Bar)
-    elif quick:
+    judge = validation.judged if random is None else validation.tried
+    if quick:
         done = validation.measure(chosen, kernel, kept, cc=names, seeds=(seeds or 1,) * 2, progress=display.Bar)
     else:
-        done = validation.measured(chosen, kernel, kept, bounds, cc=names, seeds=seeds, progress=display.Bar)
+        # Of random scenarios those with a timeout are run no more often for that.
+        each = seeds or (None if random is None else validation.SEEDS)
+        done = validation.measured(
+            chosen, kernel, kept, bounds, judge=judge, cc=names, seeds=each, progress=display.Bar
+        )
     engines = ("sim", done.kernel_engine)
-    rows = (validation.judged if random is None else validation.tried)(done, engines, bounds)
+    rows = judge(done, engines, bounds)
     if rows.is_empty():
         raise KeyboardInterrupt
     about = (_line(), __version__, f"Linux {kernel.version}, HZ={kernel.hertz}", done.complete)
     page = validation.page(rows, *about, bounds) if random is None else validation.trial_page(rows, *about)
-    name = {
-        (False, False): "kernel",
-        (False, True): "offload",
-        (True, False): "random",
-        (True, True): "random_offload",
-    }[random is not None, offload]
+    name = "_".join(["random"] * (random is not None) + ["offload"] * offload) or "kernel"
     _write(rows, page, name, out, results, whole=done.complete)
     typer.echo(page.rstrip() if random is not None else "\n".join(validation.summary(rows)))
     if not done.complete:

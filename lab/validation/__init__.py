@@ -4,8 +4,8 @@ from lab.validation.cases import TCP, Case, cases
 from lab.validation.drawn import drawn
 from lab.validation.judge import CHANCE, IDEAL, MEANS, OFFLOADED, judged, kendall_tau, measured, orders
 from lab.validation.page import page, summary, table
-from lab.validation.runs import MOST_SEEDS, Done, Kept, Work, measure
-from lab.validation.trial import trial, trial_page, tried
+from lab.validation.runs import MOST_SEEDS, SEEDS, Done, Kept, Work, measure
+from lab.validation.trial import trial_page, tried
 
 __all__ = [
     "CHANCE",
@@ -13,6 +13,7 @@ __all__ = [
     "MEANS",
     "MOST_SEEDS",
     "OFFLOADED",
+    "SEEDS",
     "TCP",
     "Case",
     "Done",
@@ -28,7 +29,6 @@ __all__ = [
     "page",
     "summary",
     "table",
-    "trial",
     "trial_page",
     "tried",
 ]

@@ -67,6 +67,7 @@ def measured(
     kept: Kept,
     bounds: Bounds,
     *,
+    judge: Callable[[Done, tuple[str, str], Bounds], pl.DataFrame] | None = None,
     cc: Iterable[str] | None = None,
     seeds: int | None = None,
     progress: Callable[[str, int], Progress] = silent,
@@ -79,6 +80,8 @@ def measured(
         As :func:`lab.validation.runs.measure` takes them.
     bounds : Bounds
         What counts as agreement.
+    judge : callable, optional
+        Makes the rows with their verdicts: :func:`judged`, or :func:`lab.validation.trial.tried`.
     seeds : int, optional
         Runs of each row; :data:`SEEDS` unless given, and then :data:`MORE_SEEDS` where a timeout occurs. Where these break a bound there are as many
         too, and :data:`MOST_SEEDS` where the break may be chance.
@@ -93,7 +96,7 @@ def measured(
     often = outside if seeds is not None else outside | (pl.max_horizontal("timeouts", "kernel_timeouts") > 0)
 
     def more(done: Done) -> set[tuple[str, str]]:
-        rows = judged(done, ("sim", engine_name(kernel)), bounds)
+        rows = (judge or judged)(done, ("sim", engine_name(kernel)), bounds)
         first = pl.col("seeds") < runs[1]
         chosen = rows.filter(pl.when(first).then(often).otherwise(outside & (pl.col("standard_errors") < CHANCE)))
         return set(chosen.select("case", "cc").iter_rows())

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
-from fanin.kernel.cache import Kernel
-from fanin.process.progress import Progress, silent
 
-from lab.validation.cases import Case
 from lab.validation.judge import (
-    CHANCE,
     DROP_FLOOR,
     GOODPUT_BOUND,
     IDEAL,
@@ -26,47 +22,12 @@ from lab.validation.judge import (
     standard_errors,
 )
 from lab.validation.page import seeds, table
-from lab.validation.runs import MORE_SEEDS, MOST_SEEDS, SEEDS, Done, Kept, engine_name, measure
+from lab.validation.runs import Done
 
 LEAST_MESSAGES = 5
 """Fewer messages of a class in a run have no median worth a verdict."""
 
 MEASURES = ("goodput_mbps", "queue", "queue_p99", "drops", "marks", "retransmissions", "timeouts")
-
-
-def trial(
-    chosen: Sequence[Case],
-    kernel: Kernel,
-    kept: Kept,
-    bounds: Bounds,
-    *,
-    seeds: int | None = None,
-    progress: Callable[[str, int], Progress] = silent,
-) -> Done:
-    """Run random scenarios on both engines, and more often those that break a bound: twenty times, and sixty times where that may still be chance.
-
-    Parameters
-    ----------
-    chosen, kernel, kept, progress
-        As :func:`lab.validation.runs.measure` takes them.
-    bounds : Bounds
-        What counts as agreement.
-    seeds : int, optional
-        Runs of each scenario at first [default: 3].
-
-    Returns
-    -------
-    Done
-    """
-    few = seeds or SEEDS
-    runs = (few, max(few, MORE_SEEDS), max(few, MOST_SEEDS))
-
-    def more(done: Done) -> set[tuple[str, str]]:
-        rows = tried(done, ("sim", engine_name(kernel)), bounds)
-        chance = (pl.col("seeds") < runs[1]) | (pl.col("standard_errors") < CHANCE)
-        return set(rows.filter((pl.col("outside") != "") & chance).select("case", "cc").iter_rows())
-
-    return measure(chosen, kernel, kept, seeds=runs, more=more, progress=progress)
 
 
 def tried(done: Done, engines: tuple[str, str] = ("sim", "kernel"), bounds: Bounds = IDEAL) -> pl.DataFrame:

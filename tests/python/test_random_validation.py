@@ -82,7 +82,7 @@ def test_a_recorded_table_is_replaced_when_all_runs_have_ended(
     runs = done([96.0], [97.0])
     runs.complete = whole
     monkeypatch.setattr(cache, "find", lambda _: SimpleNamespace(version="6.12", hertz=250))
-    monkeypatch.setattr(validation, "trial", lambda *_, **__: runs)
+    monkeypatch.setattr(validation, "measured", lambda *_, **__: runs)
     words = ["validate", "--random", "1", "--out", str(tmp_path / "out"), "--results", str(tmp_path)]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0
