@@ -85,13 +85,9 @@ def _run() -> int:
         sys.stdout.flush()
     except (KeyboardInterrupt, Interrupted):
         return _interrupted()
-    except BrokenPipeError:
-        # `fanin ... | head`: the reader has gone.
-        _give_up_output()
-        return PIPE_CLOSED
     except BaseException as error:
-        if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
-            # Click takes it for an error of its own.
+        # `fanin ... | head`: the reader has gone. Click makes an exit of its own of that.
+        if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
             _give_up_output()
             return PIPE_CLOSED
         if type(error).__name__ == "Abort":

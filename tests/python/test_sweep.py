@@ -193,7 +193,7 @@ def test_ctrl_c_ends_a_query_that_computes(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "fanin", "query", long, "--store", str(tmp_path / "store")]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         try:
-            # When it computes: its own second of processor time is over.
+            # It computes: what it takes to start is over.
             while sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < 300:
                 time.sleep(0.1)
             process.send_signal(signal.SIGINT)

@@ -336,7 +336,7 @@ def trains(
     with output_folder(out) if out else nullcontext(None) as scratch:
         result = run_trains(capture, gap=gap, floor=floor, rack=rack, command=command_line(), progress=display.Bar)
         beside: list[str] = []
-        read = [capture, *([spans] if spans is not None else [])]
+        read = [capture, spans]
         replay = traced = None
         if aggregator is not None or any(host["received_bytes"] for host in result.hosts):
             replay = result.workload(aggregator)

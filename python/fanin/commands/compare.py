@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def command(
                 display.compare_result(result)
             display.compare_notes(result, folder)
             if plan is not None:
-                _write_plan(result, plan, [capture, *([rack] if rack is not None else [])])
+                _write_plan(result, plan, [capture, rack, options.get("spans")])
             if late.asked and not result.interrupted:
                 display.note("interrupted: everything was run, and is written")
     if pcap is not None:
@@ -70,7 +71,7 @@ def command(
     return 1 if result.failures else 0
 
 
-def _write_plan(result: CompareResult, file: Path, read: list[Path]) -> None:
+def _write_plan(result: CompareResult, file: Path, read: Sequence[Path | None]) -> None:
     """The answer's change as a plan for ``fanin-host``, or the sentence why there is none."""
     from fanin.disk.files import write_text
     from fanin.terminal import display

@@ -106,7 +106,7 @@ def query(
 
     answer = ask(sql, store=store, file=file)
     if out is not None:
-        _write(answer, out, [] if file is None else [file])
+        _write(answer, out, [file])
     elif as_json:
         _print_json({"columns": answer.columns, "rows": [_plain(row) for row in answer.to_dicts()]})
     else:
@@ -373,7 +373,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write(rows: pl.DataFrame, file: Path, read: Sequence[Path] = ()) -> None:
+def _write(rows: pl.DataFrame, file: Path, read: Sequence[Path | None]) -> None:
     from fanin.disk.files import output_file
     from fanin.errors import ScenarioError
 

@@ -227,7 +227,7 @@ def read_parquet(*files: Path) -> list[pl.DataFrame]:
 
 @contextmanager
 def output_file(
-    file: str | Path, option: str = "--out", *, of: Sequence[str | os.PathLike[str]] = ()
+    file: str | Path, option: str = "--out", *, of: Sequence[str | os.PathLike[str] | None] = ()
 ) -> Iterator[Path]:
     """Give a scratch file that becomes `file` when the block ends well; until then, and when it raises, what was there is left alone.
 
@@ -235,8 +235,8 @@ def output_file(
 
     Parameters
     ----------
-    of : sequence of path
-        What the command reads: it is not replaced by what is made of it.
+    of : sequence of path or None
+        What the command reads, as far as it was given: it is not replaced by what is made of it.
 
     Raises
     ------
@@ -255,7 +255,8 @@ def output_file(
     target = Path(os.path.realpath(file))
     try:
         found = _state(Path(file))
-        if found is not None and any(os.path.samestat(found, read) for read in map(_state, map(Path, of)) if read):
+        reads = (_state(Path(read)) for read in of if read is not None)
+        if found is not None and any(os.path.samestat(found, read) for read in reads if read is not None):
             raise OutputError(
                 f"command line `{option} {shown(file)}`: the command reads this file; choose another place"
             )
@@ -312,7 +313,7 @@ def _reason(error: OSError) -> str:
     return "nothing reads this pipe" if error.errno == errno.ENXIO else (error.strerror or "unknown reason").lower()
 
 
-def write_text(text: str, file: str | Path, option: str, *, of: Sequence[str | os.PathLike[str]] = ()) -> None:
+def write_text(text: str, file: str | Path, option: str, *, of: Sequence[str | os.PathLike[str] | None] = ()) -> None:
     """Write a text as :func:`output_file` does."""
     with output_file(file, option, of=of) as scratch:
         scratch.write_text(text, encoding="utf-8")

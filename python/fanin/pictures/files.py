@@ -29,12 +29,12 @@ def can_render() -> bool:
     return importlib.util.find_spec("vl_convert") is not None
 
 
-def save(chart: Any, file: Path, *, of: Sequence[str | os.PathLike[str]] = ()) -> None:
+def save(chart: Any, file: Path, *, of: Sequence[str | os.PathLike[str] | None] = ()) -> None:
     """Write an Altair chart whole or not at all; HTML needs no network.
 
     Parameters
     ----------
-    of : sequence of path
+    of : sequence of path or None
         Files that it was made of, which it does not replace.
 
     Raises

@@ -69,7 +69,7 @@ class Written:
 
 
 def write(
-    found: TrainsResult, replay: Replay, path: str | Path, *, of: Sequence[str | os.PathLike[str]] = ()
+    found: TrainsResult, replay: Replay, path: str | Path, *, of: Sequence[str | os.PathLike[str] | None] = ()
 ) -> Written:
     """Write each request of a capture as a trace: one span for the request, below it one for each message.
 
@@ -84,7 +84,7 @@ def write(
         Its traffic towards one host: :meth:`fanin.TrainsResult.workload`.
     path : path
         File to write, whole or not at all.
-    of : sequence of path
+    of : sequence of path or None
         Files that are read, which it does not replace.
 
     Raises
