@@ -105,9 +105,8 @@ def nothing_fits(found: Calibration) -> str:
     if len(shown.took_ms) < FEWEST:
         return f"the capture has {len(shown.took_ms)} requests, too few to hold a replay against: capture {FEWEST} at least, better some hundred"
     near = min(found.tried, key=lambda fit: fit.furthest)
-    there = (
-        f"the capture shows a median of {duration(shown.quantile(0.5))} and a p99 of {duration(shown.quantile(0.99))}"
-    )
+    # The table has the first request, too.
+    there = f"without its first request the capture shows a median of {duration(shown.quantile(0.5))} and a p99 of {duration(shown.quantile(0.99))}"
     lost = f" with {shown.retransmissions:,} retransmissions" if shown.retransmissions is not None else ""
     if near.p50_ms is None or near.p99_ms is None or not near.apart:
         return f"{there}{lost}, and on no rack that it allows its requests complete"
