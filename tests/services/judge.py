@@ -123,7 +123,8 @@ def read(path: Path) -> tuple[Counted, tuple[str, ...], bool]:
 def doubts(found: TrainsResult) -> tuple[str, ...]:
     """Kinds of warnings that speak against the reading."""
     unfit = [reason.kind for reason in found.fitness.reasons if {"sizes", "times"} & set(reason.lacks)]
-    unclear = list(closing.doubts(found.workload(AGGREGATOR)))
+    replay = found.workload(AGGREGATOR)
+    unclear = list(closing.doubts(replay)) + ([] if closing.at_once(replay) is None else ["no-pauses"])
     return tuple(unfit + [warning["kind"] for warning in found.warnings if warning["kind"] in NAMED] + unclear)
 
 

@@ -53,6 +53,15 @@ SERVICES = (
     Service("shards", "4 of the 12 servers, drawn each time", shape="some", k=4, sizes_kib=(50, 50)),
     Service("two stages", "8 servers, then the other 4", shape="stages", k=8),
     Service("three stages", "4 servers, then 4, then 4", shape="stages", k=4),
+    Service(
+        "again, no pauses",
+        "all servers, then all again, and so on",
+        shape="again",
+        k=8,
+        servers=8,
+        sizes_kib=(8, 8),
+        pause_ms=(0, 0.02),
+    ),
     Service("again", "all servers, then 3 of them again", shape="again", k=3, sizes_kib=(8, 8)),
     Service("chain", "5 servers, one after another", shape="stages", k=1, servers=5),
     Service(

@@ -366,8 +366,8 @@ def unseen(replay: Replay) -> str | None:
     took = sorted(value for value in replay.round_times_ms() if value is not None)
     if len(took) < FEWEST:
         return None
-    groups, median = json.loads(replay.groups_json()), took[len(took) // 2]
-    own = max((_own(groups[each["group"]], each, median) for each in closings(replay) if each["requests"]), default=0.0)
+    median = took[len(took) // 2]
+    own = max((_own(group, each, median) for group, each in _grouped(replay) if each["requests"]), default=0.0)
     if own <= OWN_SHARE * median:
         return None
     return (
@@ -375,6 +375,33 @@ def unseen(replay: Replay) -> str | None:
         f"about {duration(own)}, {own / median:.0%} of the median request, or twice that; its own log has requests that are longer by as much, "
         "and by several times that where it serves several users at once and is busy with the others"
     )
+
+
+def at_once(replay: Replay) -> str | None:
+    """One sentence where users go on with their next request without a pause, so that no pause tells it from a stage; None where they pause."""
+    took = sorted(value for value in replay.round_times_ms() if value is not None)
+    if len(took) < FEWEST:
+        return None
+    told = [
+        edge["delay"]["p90_ns"] / 1e6
+        for group, each in _grouped(replay)
+        for edge in group["released_by"]
+        if each["requests"] >= FEWEST and edge["event"] == "answers"
+        # An application that takes as long inside of a request does not pause between two.
+        if edge["delay"]["p90_ns"] / 1e6 <= _own(group, each, took[len(took) // 2])
+    ]
+    if not told:
+        return None
+    return (
+        f"nine of ten requests begin within {duration(max(told))} of the answers that their user had waited for, as stages of one request would: if the "
+        "application asks several times for a request, each may be counted; its traces (--spans) tell"
+    )
+
+
+def _grouped(replay: Replay) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Groups of requests, each with how it closes."""
+    groups = json.loads(replay.groups_json())
+    return [(groups[each["group"]], each) for each in closings(replay)]
 
 
 def _own(group: dict[str, Any], closing: dict[str, Any], median: float) -> float:
@@ -389,8 +416,7 @@ def _own(group: dict[str, Any], closing: dict[str, Any], median: float) -> float
 
 def sentences(replay: Replay) -> list[str]:
     """What a reader of the requests should know: those that do not close, and those that are not alike."""
-    own = unseen(replay)
-    return _told(closings(replay)) + ([] if own is None else [own])
+    return _told(closings(replay)) + [told for told in (at_once(replay), unseen(replay)) if told is not None]
 
 
 def _told(found: Sequence[dict[str, Any]]) -> list[str]:
