@@ -6,6 +6,7 @@
 //! | `clock.rs` | when a host's timers expire |
 //! | `work.rs` | what takes a host's processor time: packets that leave, connections that it opens |
 //! | `small_queue.rs` | how much of a connection its host holds |
+//! | `send_buffer.rs` | how much of what an application writes a socket takes |
 //! | `offload.rs` | segmentation offload: how much TCP hands to the network card at once |
 //! | `model.rs` | what hosts are made of and what they cost: what users set under `[hosts]` |
 //! | `machines.rs` | the hosts of a run, where they cost something |
@@ -20,5 +21,6 @@ pub mod machines;
 pub mod model;
 pub mod offload;
 pub mod receive;
+pub mod send_buffer;
 pub mod small_queue;
 pub mod work;

@@ -1,11 +1,12 @@
 //! Segmentation offload at the sender: TCP hands many segments to the network card at once, which cuts them and sends them back to back.
 //!
 //! *Source*: Linux 6.12 `tcp_output.c` (`tcp_tso_autosize`, `tcp_cwnd_test`, `tcp_tso_should_defer`, `tcp_mss_split_point`, `tcp_grow_skb`,
-//! `tso_fragment`), `tcp.c` (`tcp_sendmsg_locked`, `tcp_xmit_size_goal`), `tcp_input.c` (`tcp_sndbuf_expand`, `tcp_check_space`), `stream.c`.
+//! `tso_fragment`), `tcp.c` (`tcp_sendmsg_locked`, `tcp_xmit_size_goal`).
 //!
 //! *Departures*: what an application writes last is pushed at once, though the host holds earlier data (`tcp_should_autocork`), which changes no
 //! order on one link; buffers that SACKs or retransmissions join or cut take the memory that they took when they were sent.
 
+use super::send_buffer::Memory;
 use super::small_queue::BUFFER;
 use std::collections::VecDeque;
 
@@ -25,17 +26,6 @@ const BBR_SINGLE: f64 = 1.2e6 / 8.0;
 const WINDOW_DIVISOR: u64 = 3;
 /// `TCP_MSS_DEFAULT`: windows below it are not halved.
 const SMALL_WINDOW: u64 = 536;
-/// `tcp_wmem`: what a socket's send buffer begins with, and the most it becomes.
-const LEAST_LIMIT: u64 = 16_384;
-const MOST_LIMIT: u64 = 4 << 20;
-/// `TCP_INIT_CWND`
-const LEAST_WINDOW: u64 = 10;
-/// What the send buffer counts beside a segment's payload: the time stamp option (`mss_clamp` is without it), `MAX_TCP_HEADER` and
-/// `struct skb_shared_info`, and, beyond the power of two that these take, `struct sk_buff`.
-const OPTIONS: u64 = 12;
-const HEADERS: u64 = 320 + 320;
-const STRUCT: u64 = 256;
-
 /// Segments that a burst should have (`tcp_tso_segs`): what the pacing rate (payload bytes per second, infinite before the first sample) sends in a
 /// millisecond, and more the shorter the least round trip is, ps. `single`: an algorithm that asks for single segments at low rates.
 pub fn goal(mss: u32, pacing: f64, min_rtt: u64, single: bool) -> u32 {
@@ -128,10 +118,7 @@ pub struct Offload {
     pushed: u64,
     /// The largest window that was told.
     most_told: u64,
-    /// Memory that the socket may take, bytes (`sk_sndbuf`).
-    limit: u64,
-    /// The application found no room, and sleeps (`SOCK_NOSPACE`).
-    waits: bool,
+    memory: Memory,
 }
 
 impl Offload {
@@ -143,8 +130,7 @@ impl Offload {
             frontier: 0,
             pushed: 0,
             most_told: window,
-            limit: LEAST_LIMIT,
-            waits: false,
+            memory: Memory::default(),
         }
     }
 
@@ -172,7 +158,7 @@ impl Offload {
 
     /// The application sleeps until there is room.
     pub fn waits(&self) -> bool {
-        self.waits
+        self.memory.waits()
     }
 
     // ---- what the application writes (`tcp_sendmsg_locked`) ---------------------------------------------------------
@@ -188,8 +174,8 @@ impl Offload {
     pub fn fill(&mut self, acked: u64, nxt: u64, end: u64, goal: u64, apart: bool) -> bool {
         let mut held = self.last(nxt);
         if self.ends.is_empty() || held >= goal || apart {
-            if self.memory(acked) >= self.limit {
-                self.waits = true;
+            let taken = self.held(acked);
+            if !self.memory.takes(taken) {
                 return false;
             }
             self.ends.push_back(self.frontier);
@@ -257,32 +243,28 @@ impl Offload {
     pub fn stop(&mut self, nxt: u64) {
         self.ends.clear();
         self.frontier = nxt;
-        self.waits = false;
+        self.memory.stop();
     }
 
     // ---- memory -----------------------------------------------------------------------------------------------------
 
-    /// Memory of the socket (`sk_wmem_queued`), all below `acked` being acknowledged.
-    fn memory(&mut self, acked: u64) -> u64 {
+    /// Memory of what the socket holds (`sk_wmem_queued`), all below `acked` being acknowledged.
+    fn held(&mut self, acked: u64) -> u64 {
         while self.sent.front().is_some_and(|&end| end <= acked) {
             self.sent.pop_front();
         }
         self.frontier - acked + BUFFER * (self.ends.len() + self.sent.len()) as u64
     }
 
-    /// The socket may take as much as so many windows of `window` segments need (`tcp_sndbuf_expand`).
+    /// The socket may take as much as so many windows of `window` segments need.
     pub fn expand(&mut self, windows: u64, window: f64, mss: u32) {
-        let per_segment = (u64::from(mss) + OPTIONS + HEADERS).next_power_of_two() + STRUCT;
-        let segments = (window.max(0.0) as u64).max(LEAST_WINDOW);
-        self.limit = self.limit.max((windows * segments * per_segment).min(MOST_LIMIT));
+        self.memory.expand(windows, window, mss);
     }
 
-    /// Whether the application that sleeps is woken: a third of the memory is free (`sk_stream_write_space`).
+    /// Whether the application that sleeps is woken.
     pub fn wakes(&mut self, acked: u64) -> bool {
-        let memory = self.memory(acked);
-        let wakes = self.waits && memory < self.limit && self.limit - memory >= memory / 2;
-        self.waits &= !wakes;
-        wakes
+        let held = self.held(acked);
+        self.memory.wakes(held)
     }
 }
 
@@ -366,7 +348,7 @@ mod tests {
     fn open(window: u64) -> Offload {
         let mut offload = Offload::new(window);
         offload.expand(2, 10.0, MSS);
-        assert_eq!(offload.limit, 87_040);
+        assert_eq!(offload.memory.limit, 87_040);
         offload
     }
 
@@ -444,7 +426,7 @@ mod tests {
         }
         write(&mut offload, segments(10), 1 << 20);
         assert_eq!(offload.ends, [segments(32), segments(54), segments(76)]);
-        assert_eq!(offload.memory(0), segments(76) + 5 * 960);
+        assert_eq!(offload.held(0), segments(76) + 5 * 960);
         assert!(offload.waits());
     }
 
@@ -462,10 +444,10 @@ mod tests {
         write(&mut offload, segments(10), 1 << 20);
         [14, 20, 26].iter().for_each(|&n| offload.note_sent(segments(n)));
         offload.expand(2, 17.0, MSS);
-        assert_eq!((offload.limit, offload.memory(segments(8))), (147_968, 105_184));
+        assert_eq!((offload.memory.limit, offload.held(segments(8))), (147_968, 105_184));
         assert!(!offload.wakes(segments(8)));
         offload.expand(2, 19.0, MSS);
-        assert_eq!((offload.limit, offload.memory(segments(9))), (165_376, 103_736));
+        assert_eq!((offload.memory.limit, offload.held(segments(9))), (165_376, 103_736));
         assert!(offload.wakes(segments(9)));
         assert!(!offload.waits());
     }
@@ -487,9 +469,9 @@ mod tests {
     fn a_socket_takes_two_windows_of_memory_and_four_mebibytes_at_most() {
         let mut offload = open(65_160);
         offload.expand(2, 1000.0, MSS);
-        assert_eq!(offload.limit, 4 << 20);
+        assert_eq!(offload.memory.limit, 4 << 20);
         let mut offload = Offload::new(65_160);
         offload.expand(2, 1.0, 8948);
-        assert_eq!(offload.limit, 2 * 10 * (16_384 + 256));
+        assert_eq!(offload.memory.limit, 2 * 10 * (16_384 + 256));
     }
 }

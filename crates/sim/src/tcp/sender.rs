@@ -11,6 +11,7 @@ use super::uplink::Uplink;
 use super::validation::Validation;
 use crate::host::clock::Clock;
 use crate::host::offload::Offload;
+use crate::host::send_buffer::Socket;
 use crate::host::small_queue::SmallQueue;
 use crate::packet::{Packet, flags};
 use crate::rng::Stream;
@@ -174,8 +175,9 @@ pub struct Sender {
     pub(super) pace_at: u64,
     pub(super) held_until: u64,
     pub(super) in_host: SmallQueue,
-    /// Where the network card cuts.
+    /// What the application has written where the network card cuts, and where it does not; neither, and the socket takes all.
     pub(super) offload: Option<Box<Offload>>,
+    pub(super) socket: Option<Socket>,
     /// What leaves as one packet began with CWR.
     pub(super) whole_cwr: bool,
     /// First unacknowledged byte when the timer last ended.
@@ -207,11 +209,13 @@ impl Sender {
     ) -> Sender {
         let recovery = Recovery::new(config.stack.recovery, config.needs.controls_recovery, &config.stack);
         let validation = Validation::new(config.stack.cwnd_validation);
-        let edge = first_window(&config.stack).unwrap_or(config.stack.receive_window.get());
+        let tuned = first_window(&config.stack);
+        let edge = tuned.unwrap_or(config.stack.receive_window.get());
         let board = Scoreboard::new(needs_newest(&config));
         // Algorithms that draw the size of each segment hand them down one by one.
         let offloads = config.stack.tso && !config.needs.segment_sizes;
         let offload = offloads.then(|| Box::new(Offload::new(edge.min(u64::from(u16::MAX)))));
+        let socket = (tuned.is_some() && !offloads).then(Socket::default);
         let rates = config.needs.rate_samples.then(Box::default);
         Sender {
             flow,
@@ -243,6 +247,7 @@ impl Sender {
             held_until: 0,
             in_host: SmallQueue::default(),
             offload,
+            socket,
             whole_cwr: false,
             timed_out_at: u64::MAX,
             gate_until: 0,
@@ -300,6 +305,10 @@ impl Sender {
         self.written = self.nxt;
         if let Some(offload) = &mut self.offload {
             offload.stop(self.nxt);
+        }
+        if let Some(socket) = &mut self.socket {
+            socket.memory.stop();
+            socket.frontier = self.nxt;
         }
     }
 

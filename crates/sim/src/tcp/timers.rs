@@ -45,7 +45,7 @@ impl Sender {
             self.on_timeout(net);
         }
         // An application that waited for the connection, or for room.
-        if !self.offload.as_ref().is_some_and(|offload| offload.waits()) {
+        if !self.waits_for_room() {
             self.write_on(net);
         }
         self.try_send(net);

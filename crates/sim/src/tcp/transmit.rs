@@ -65,6 +65,7 @@ impl Sender {
             }
             sent += 1;
         }
+        self.check_space(net);
         self.schedule_tail_probe(net);
         self.arm(net);
     }
@@ -128,14 +129,15 @@ impl Sender {
 
     #[inline]
     fn send_new(&mut self, net: &mut Uplink<'_>) -> bool {
-        if self.nxt >= self.written || self.board.pending() > 0 && self.recovery.resends(self.state) {
+        let frontier = self.frontier();
+        if self.nxt >= frontier || self.board.pending() > 0 && self.recovery.resends(self.state) {
             return false;
         }
         self.restart_after_idle(net.now);
-        let mut available = self.written - self.nxt;
+        let mut available = frontier - self.nxt;
         if !self.config.stack.merge_writes {
             // NS-2's one-way agents join no two writes in a packet.
-            let end = self.messages.front().map_or(self.written, |m| m.end);
+            let end = self.messages.front().map_or(frontier, |m| m.end.min(frontier));
             available = end - self.nxt;
         }
         // The window is looked at first: drawing a random size for a segment that cannot leave would waste the draw's meaning.
@@ -182,9 +184,9 @@ impl Sender {
             return self.probe_with_new_burst(net);
         }
         let full = self.config.stack.mss;
-        let mut end = self.written;
+        let mut end = self.frontier();
         if !self.config.stack.merge_writes {
-            end = self.messages.front().map_or(end, |m| m.end);
+            end = self.messages.front().map_or(end, |m| m.end.min(end));
         }
         let len = (end - self.nxt).min(u64::from(full)) as u32;
         if len == 0 || self.nxt + u64::from(len) > self.edge {

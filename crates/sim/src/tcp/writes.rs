@@ -1,5 +1,5 @@
-//! How an application writes where the network card cuts: in calls, into a socket that has so much memory, and on as ACKs give it back
-//! (`tcp_sendmsg_locked`). What is written decides where the buffers end that `bursts.rs` sends.
+//! How an application writes into a socket that has so much memory, and on as ACKs give it back (`tcp_sendmsg_locked`). Where the network card
+//! cuts it writes in calls, which decide where the buffers end that `bursts.rs` sends.
 
 use super::bursts::Asks;
 use super::sender::{Phase, Sender};
@@ -14,18 +14,32 @@ const WINDOWS: u64 = 2;
 impl Sender {
     /// The application writes what it has handed over, as far as the socket has room; then it sleeps.
     pub(super) fn write_on(&mut self, net: &mut Uplink<'_>) {
-        let Some(offload) = &self.offload else { return };
         if self.phase != Phase::Established {
             return;
         }
         // `tcp_init_buffer_space`
-        if offload.frontier() == 0 {
+        if self.frontier() == 0 {
             self.expand_buffer();
+        }
+        if self.socket.is_some() {
+            return self.write_segments(net.now);
         }
         while let Some((start, end)) = self.next_call() {
             if !self.call(start, end, net) {
                 return;
             }
+        }
+    }
+
+    /// The same where segments leave one by one.
+    fn write_segments(&mut self, now: u64) {
+        if self.frontier() == self.written {
+            return;
+        }
+        self.note_app_limited(now);
+        let (una, end, mss) = (self.una, self.written, self.config.stack.mss);
+        if let Some(socket) = &mut self.socket {
+            socket.fill(una, end, mss);
         }
     }
 
@@ -86,15 +100,17 @@ impl Sender {
 
     /// Looks whether ACKs, or what has left, have made room (`tcp_check_space`). The application runs, and writes, when what is done now is over.
     pub(super) fn check_space(&mut self, net: &mut Uplink<'_>) {
-        if !self.offload.as_ref().is_some_and(|offload| offload.waits()) {
+        if !self.waits_for_room() {
             return;
         }
         // `tcp_should_expand_sndbuf`
         if self.in_flight() < self.window_in_force() {
             self.expand_buffer();
         }
-        let una = self.una;
-        if self.offload.as_mut().is_some_and(|offload| offload.wakes(una)) && net.now < self.timer_at {
+        let (una, mss) = (self.una, self.config.stack.mss);
+        let wakes = self.offload.as_mut().is_some_and(|offload| offload.wakes(una))
+            || self.socket.as_mut().is_some_and(|socket| socket.wakes(una, mss));
+        if wakes && net.now < self.timer_at {
             self.timer_at = net.now;
             net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
         }
@@ -106,10 +122,30 @@ impl Sender {
         if let Some(offload) = &mut self.offload {
             offload.expand(windows, window, mss);
         }
+        if let Some(socket) = &mut self.socket {
+            socket.memory.expand(windows, window, mss);
+        }
+    }
+
+    /// The application sleeps until the socket has room.
+    #[inline]
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.socket.is_some_and(|socket| socket.memory.waits())
+            || self.offload.as_ref().is_some_and(|offload| offload.waits())
+    }
+
+    /// One past the last byte that TCP has.
+    #[inline]
+    pub(super) fn frontier(&self) -> u64 {
+        match (&self.socket, &self.offload) {
+            (Some(socket), _) => socket.frontier,
+            (None, Some(offload)) => offload.frontier(),
+            (None, None) => self.written,
+        }
     }
 
     /// Bytes that TCP has and has not sent yet.
     pub(super) fn unsent(&self) -> u64 {
-        self.offload.as_ref().map_or(self.written, |offload| offload.frontier()) - self.nxt
+        self.frontier() - self.nxt
     }
 }

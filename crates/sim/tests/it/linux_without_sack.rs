@@ -76,6 +76,17 @@ fn an_ack_that_tells_of_a_larger_window_is_no_duplicate() {
     assert_eq!([of("1", 4.0), of("1", 5.0), of("2", 5.0)], [(0, 1), (1, 0), (1, 0)]);
 }
 
+/// The first segment and its repair are lost: each duplicate ACK lets a new segment out until the socket is full, though the receiver would take more.
+/// Two windows of ten take 2 * 10 * 4352 bytes, which 37 buffers of 2408 fill (`tcp_sndbuf_expand`); the virtual kernel's sender stops there, too.
+#[test]
+fn a_sender_whose_repair_is_lost_sends_no_more_than_its_socket_holds() {
+    let mut spec = without_sack("1, 13", 10.0);
+    spec.messages[0].bytes = Message::UNLIMITED;
+    spec.end = Time::ZERO + Duration::ms(150);
+    let r = run(&spec);
+    assert_eq!((r.flows.row(0).segments, r.flows.row(0).retransmissions, r.flows.row(0).timeouts), (38, 1, 0));
+}
+
 /// One sender without SACK, a message of its first window, and what the switch's port loses.
 fn without_sack(lost: &str, window: f64) -> Spec {
     let mut spec = star(1, Rate::gbps(1), Duration::ms(1), None, None);
