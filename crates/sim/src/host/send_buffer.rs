@@ -70,22 +70,35 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// The application writes up to `end`, as far as there is memory beside what is not acknowledged.
-    pub fn fill(&mut self, acked: u64, end: u64, mss: u32) {
-        while self.frontier < end && self.memory.takes(self.held(acked, mss)) {
-            self.frontier = end.min(self.frontier + u64::from(mss));
+    /// The application writes up to `end`, as far as there is memory beside what is held.
+    pub fn fill(&mut self, held: Held, end: u64) {
+        while self.frontier < end && self.memory.takes(held.memory(self.frontier)) {
+            self.frontier = end.min(self.frontier + u64::from(held.mss));
         }
     }
 
     /// Whether what is acknowledged wakes the application.
-    pub fn wakes(&mut self, acked: u64, mss: u32) -> bool {
-        self.memory.wakes(self.held(acked, mss))
+    pub fn wakes(&mut self, held: Held) -> bool {
+        self.memory.wakes(held.memory(self.frontier))
     }
+}
 
-    /// Memory of what is not acknowledged (`sk_wmem_queued`).
-    fn held(&self, acked: u64, mss: u32) -> u64 {
-        let bytes = self.frontier.saturating_sub(acked);
-        bytes + BUFFER * bytes.div_ceil(u64::from(mss))
+/// What is written and not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// All below is acknowledged.
+    pub acked: u64,
+    /// So many segments beyond are known to have arrived: Linux joins them to one buffer (`tcp_shift_skb_data`).
+    pub sacked: u32,
+    pub mss: u32,
+}
+
+impl Held {
+    /// Its memory, where the stream is written up to `frontier` (`sk_wmem_queued`).
+    fn memory(&self, frontier: u64) -> u64 {
+        let bytes = frontier.saturating_sub(self.acked);
+        let buffers = bytes.div_ceil(u64::from(self.mss)).saturating_sub(u64::from(self.sacked));
+        bytes + BUFFER * buffers
     }
 }
 
@@ -93,14 +106,16 @@ impl Socket {
 mod tests {
     use super::*;
 
-    const MSS: u32 = 1448;
+    fn held(acked: u64, sacked: u32) -> Held {
+        Held { acked: acked * 1448, sacked, mss: 1448 }
+    }
 
     /// (1448 + 12 + 640 -> 4096) + 256 bytes a segment: twenty take 87,040, which 37 of 2408 bytes exceed and 36 do not.
     #[test]
     fn a_socket_begins_with_room_for_two_initial_windows() {
         let mut socket = Socket::default();
-        socket.memory.expand(2, 10.0, MSS);
-        socket.fill(0, u64::MAX, MSS);
+        socket.memory.expand(2, 10.0, 1448);
+        socket.fill(held(0, 0), u64::MAX);
         assert_eq!(socket.frontier, 37 * 1448);
     }
 
@@ -108,25 +123,34 @@ mod tests {
     #[test]
     fn the_application_is_woken_once_a_third_is_free() {
         let mut socket = Socket::default();
-        socket.memory.expand(2, 10.0, MSS);
-        socket.fill(0, u64::MAX, MSS);
-        assert!(!socket.wakes(12 * 1448, MSS));
-        assert!(socket.wakes(13 * 1448, MSS));
-        assert!(!socket.wakes(14 * 1448, MSS), "it is awake");
+        socket.memory.expand(2, 10.0, 1448);
+        socket.fill(held(0, 0), u64::MAX);
+        assert!(!socket.wakes(held(12, 0)));
+        assert!(socket.wakes(held(13, 0)));
+        assert!(!socket.wakes(held(14, 0)), "it is awake");
     }
 
     /// Seven buffers of 1448 and 960 bytes are more than the 16,384 bytes that a socket begins with, six are less.
     #[test]
     fn a_socket_takes_a_buffer_while_its_memory_is_below_its_limit() {
         let mut socket = Socket::default();
-        socket.fill(0, 100_000, MSS);
+        socket.fill(held(0, 0), 100_000);
         assert_eq!((socket.frontier, socket.memory.waits()), (7 * 1448, true));
+    }
+
+    /// 87,040 bytes less 20 of 1448: 24 buffers of 2408 are less than 58,080, 25 are more.
+    #[test]
+    fn segments_that_have_arrived_take_the_memory_of_their_bytes() {
+        let mut socket = Socket::default();
+        socket.memory.expand(2, 10.0, 1448);
+        socket.fill(held(0, 20), u64::MAX);
+        assert_eq!(socket.frontier, 45 * 1448);
     }
 
     #[test]
     fn an_application_that_has_written_all_waits_for_nothing() {
         let mut socket = Socket::default();
-        socket.fill(0, 5000, MSS);
+        socket.fill(held(0, 0), 5000);
         assert_eq!((socket.frontier, socket.memory.waits()), (5000, false));
     }
 
@@ -134,8 +158,8 @@ mod tests {
     #[test]
     fn a_socket_never_holds_more_than_tcp_wmem_allows() {
         let mut socket = Socket::default();
-        socket.memory.expand(2, 1e6, MSS);
-        socket.fill(0, u64::MAX, MSS);
+        socket.memory.expand(2, 1e6, 1448);
+        socket.fill(held(0, 0), u64::MAX);
         assert_eq!(socket.frontier, 1742 * 1448);
     }
 }

@@ -4,6 +4,7 @@
 use super::bursts::Asks;
 use super::sender::{Phase, Sender};
 use super::uplink::Uplink;
+use crate::host::send_buffer::Held;
 use crate::timer::Timer;
 
 /// Bytes of one call, as fanin's player on the virtual kernel and many programs have it.
@@ -37,9 +38,9 @@ impl Sender {
             return;
         }
         self.note_app_limited(now);
-        let (una, end, mss) = (self.una, self.written, self.config.stack.mss);
+        let (held, end) = (self.held(), self.written);
         if let Some(socket) = &mut self.socket {
-            socket.fill(una, end, mss);
+            socket.fill(held, end);
         }
     }
 
@@ -107,9 +108,9 @@ impl Sender {
         if self.in_flight() < self.window_in_force() {
             self.expand_buffer();
         }
-        let (una, mss) = (self.una, self.config.stack.mss);
-        let wakes = self.offload.as_mut().is_some_and(|offload| offload.wakes(una))
-            || self.socket.as_mut().is_some_and(|socket| socket.wakes(una, mss));
+        let held = self.held();
+        let wakes = self.offload.as_mut().is_some_and(|offload| offload.wakes(held.acked))
+            || self.socket.as_mut().is_some_and(|socket| socket.wakes(held));
         if wakes && net.now < self.timer_at {
             self.timer_at = net.now;
             net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
@@ -125,6 +126,12 @@ impl Sender {
         if let Some(socket) = &mut self.socket {
             socket.memory.expand(windows, window, mss);
         }
+    }
+
+    fn held(&self) -> Held {
+        // Without SACK the scoreboard counts what duplicate ACKs let it assume.
+        let sacked = if self.recovery.uses_sack() { self.board.sacked() } else { 0 };
+        Held { acked: self.una, sacked, mss: self.config.stack.mss }
     }
 
     /// The application sleeps until the socket has room.
