@@ -184,7 +184,7 @@ def trim_k(rate: str, rtt: str, buffer: str, packet: str = "1500B") -> Model:
     )
     if upper < d:
         notes.append(
-            f"that bound lies below the round trip without queueing, since the buffer is smaller than C*D = {c * d:.0f} packets: every ACK says "
+            f"that bound lies below the round trip without queueing, since the buffer is smaller than C*D = {c * d:.3g} packets: every ACK says "
             "congested, and windows sink to 2 even on an idle network; a run needs a larger buffer, or cc.trim_k = fixed"
         )
     return Model(
@@ -197,7 +197,8 @@ def trim_k(rate: str, rtt: str, buffer: str, packet: str = "1500B") -> Model:
             Value("upper", upper, "s", "greatest K: a slow start below it fits the buffer"),
             Value("buffer_needed", needed, "packets", "least buffer for which a K exists"),
             Value("queue_at_lower", c * (lower - d), "packets", "queue that the least K leaves standing"),
-            Value("queue_at_upper", c * (upper - d), "packets", "queue that the greatest K leaves standing"),
+            # Equation 4 holds from K = D on: below it, no queue stands.
+            Value("queue_at_upper", max(c * (upper - d), 0.0), "packets", "queue that the greatest K leaves standing"),
         ],
         notes=notes,
     )
@@ -427,6 +428,12 @@ def dctcp_k(rate: str, rtt: str, flows: float = 2, k: str | None = None, packet:
     d, n = _positive("time", rtt, "--rtt"), _count(flows, "--flows")
     least = c * d / 7 if k is None else _buffer(k, wire, "--k")
     k_least, alpha, queue, amplitude = _native.dctcp(c, d, least, n)
+    notes = []
+    if amplitude > queue:
+        notes = [
+            f"windows swing by {amplitude:.4g} packets, and the greatest queue is {queue:.4g}: equation 11 holds where it is not below zero, so here "
+            "the queue empties and the link idles; choose a larger --k"
+        ]
     return Model(
         "dctcp-k",
         dctcp_k.__doc__.split("\n")[0] if dctcp_k.__doc__ else "",
@@ -436,8 +443,9 @@ def dctcp_k(rate: str, rtt: str, flows: float = 2, k: str | None = None, packet:
             Value("k_least", k_least, "packets", "least threshold that keeps the link busy"),
             Value("alpha", alpha, "", "fraction of marked packets that the senders settle at"),
             Value("queue_max", queue, "packets", "greatest queue"),
-            Value("queue_amplitude", amplitude, "packets", "height of the queue's saw-tooth"),
+            Value("queue_amplitude", min(amplitude, queue), "packets", "height of the queue's saw-tooth"),
         ],
+        notes=notes,
     )
 
 

@@ -121,3 +121,16 @@ def test_a_buffer_below_the_path_is_said_to_be_a_trap() -> None:
     notes = api.models.trim_k("10Gbps", "300us", "100p").notes
     assert any("smaller than C*D = 250 packets" in note and "sink to 2" in note for note in notes)
     assert api.models.trim_k("10Gbps", "100us", "250p").notes == []
+
+
+def test_no_queue_is_below_nothing() -> None:
+    # C*D is 8.33 packets: equation 25 gives K = 56 us, 44 us below the round trip, and equation 4 then -3.67 packets.
+    tiny = api.models.trim_k("1Gbps", "100us", "1p")
+    assert (tiny["upper"], tiny["queue_at_upper"]) == (pytest.approx(56e-6), 0.0)
+    # 83 packets and K = 1 below C*D/7 = 11.9: three flows would swing by 11.75 packets, where the queue has 4.
+    low = api.models.dctcp_k("1Gbps", "1ms", flows=3, k="1p")
+    assert (low["queue_max"], low["queue_amplitude"]) == (4.0, 4.0)
+    assert [note for note in low.notes if "windows swing by 11.75 packets, and the greatest queue is 4" in note]
+    busy = api.models.dctcp_k("10Gbps", "100us", k="65p")
+    assert busy["queue_amplitude"] < busy["queue_max"]
+    assert busy.notes == []

@@ -26,7 +26,8 @@ pub fn k_lower(c: f64, d: f64) -> f64 {
     if c.is_infinite() {
         return 2.0 * d;
     }
-    let root = (2.0 * c * d).sqrt() - 1.0;
+    // Below one connection equation 19 asks for none.
+    let root = ((2.0 * c * d).sqrt() - 1.0).max(0.0);
     (root * root / c).max(d)
 }
 
@@ -167,6 +168,9 @@ mod tests {
         // CD = 4.17 packets, below 5.83: D itself is the bound.
         close(k_lower(c(1.0), 50e-6), 50e-6);
         close(buffer_needed(c(1.0), 50e-6), c(1.0) * 50e-6);
+        // CD = 0.08 packets: equation 19 gives less than one connection, and its square 0.35 packets.
+        close(k_lower(c(0.01), 100e-6), 100e-6);
+        close(buffer_needed(c(0.01), 100e-6), c(0.01) * 100e-6);
     }
 
     #[test]
