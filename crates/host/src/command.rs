@@ -11,6 +11,7 @@ use crate::twins::{self, kernel};
 use crate::{device, host, measure, options, plan};
 use lexopt::prelude::*;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,7 +80,13 @@ pub fn run(mut parser: lexopt::Parser) -> Result<Value, Error> {
         is_last: false,
         is_hashed: false,
     };
+    let mut given = BTreeSet::new();
     while let Some(argument) = parser.next().map_err(wrong)? {
+        if let Long(name) = &argument
+            && *name != "param"
+        {
+            once(&mut given, format!("--{name}"))?;
+        }
         match argument {
             Long("state") => asked.folder = text(&mut parser)?.into(),
             Long("as") => asked.end = Some(text(&mut parser)?),
@@ -107,6 +114,20 @@ pub fn run(mut parser: lexopt::Parser) -> Result<Value, Error> {
     command(asked)
 }
 
+/// Refuses what is given twice: which of the two was meant, nobody can tell.
+fn once(given: &mut BTreeSet<String>, name: String) -> Result<(), Error> {
+    if given.contains(&name) {
+        return Err(Error::Usage(format!("`{name}` is given twice; give it once")));
+    }
+    given.insert(name);
+    Ok(())
+}
+
+fn all_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
+    let mut given = BTreeSet::new();
+    names.into_iter().try_for_each(|name| once(&mut given, name.to_owned()))
+}
+
 fn wrong(error: lexopt::Error) -> Error {
     Error::Usage(format!("{error}; `fanin-host --help` shows all"))
 }
@@ -117,18 +138,20 @@ fn text(parser: &mut lexopt::Parser) -> Result<String, Error> {
 }
 
 fn command(asked: Asked) -> Result<Value, Error> {
+    all_once(asked.params.iter().map(|(key, _)| key.as_str()))?;
     let words: Vec<&str> = asked.words.iter().map(String::as_str).collect();
     let folder = asked.folder.as_path();
     match words.as_slice() {
         ["check"] => Ok(kernel::check()),
         ["route", address, options @ ..] if !options.is_empty() && options.len() % 2 == 0 => {
             let mut state = host::open(folder)?;
-            host::route(&mut state, ip(address)?, &pairs(options))?;
+            host::route(&mut state, ip(address)?, &pairs(options)?)?;
             host::status(&state)
         }
         ["set", settings @ ..] if !settings.is_empty() => {
             let pairs = settings.iter().map(|one| one.split_once('=').ok_or_else(|| no_pair(one)));
             let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+            all_once(pairs.iter().map(|(name, _)| *name))?;
             let mut state = host::open(folder)?;
             for (name, value) in pairs {
                 host::set(&mut state, name, value)?;
@@ -144,7 +167,7 @@ fn command(asked: Asked) -> Result<Value, Error> {
         ["trial", address, options @ ..] if options.len() % 2 == 0 => {
             let trial = Trial {
                 host: ip(address)?,
-                options: pairs(options),
+                options: pairs(options)?,
                 twin: asked.twin,
                 params: asked.params,
                 limit: asked.limit.unwrap_or(Duration::from_secs(600)),
@@ -230,8 +253,9 @@ fn captured_device(asked: &Asked) -> Result<String, Error> {
     found.ok_or_else(|| Error::Usage("no route says which network device; name it: --device eth0".to_owned()))
 }
 
-fn pairs(words: &[&str]) -> Vec<(String, String)> {
-    words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
+fn pairs(words: &[&str]) -> Result<Vec<(String, String)>, Error> {
+    all_once(words.iter().step_by(2).copied())?;
+    Ok(words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect())
 }
 
 fn ip(text: &str) -> Result<IpAddr, Error> {

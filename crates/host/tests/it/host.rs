@@ -49,6 +49,29 @@ fn a_plan_is_applied_shown_by_other_programs_and_taken_back_byte_for_byte() {
 }
 
 #[test]
+fn what_is_given_twice_is_refused_before_anything_is_done() {
+    for (words, twice) in [
+        ("capture x.pcap --for 5s --for 60s", "--for"),
+        ("status --state=/nowhere --state /nowhere/else", "--state"),
+        ("load trim --hold --hold", "--hold"),
+        ("load trim --param trim_alpha=1 --param trim_alpha=2", "trim_alpha"),
+        ("route 10.9.0.2 initcwnd 3 rto_min 5ms initcwnd 10", "initcwnd"),
+        ("trial 10.9.0.2 congctl reno congctl cubic", "congctl"),
+        ("set net.ipv4.tcp_ecn=1 net.ipv4.tcp_ecn=0", "net.ipv4.tcp_ecn"),
+    ] {
+        let done = Command::new(PROGRAM)
+            .env("FANIN_STATE", "/nowhere")
+            .args(words.split(' '))
+            .current_dir(std::env::temp_dir())
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(2), "{words}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(said, format!("fanin-host: `{twice}` is given twice; give it once\n"), "{words}");
+    }
+}
+
+#[test]
 fn a_new_connection_has_what_the_route_says() {
     let Some(net) = Net::new("conn") else { return };
     net.done(&["route", "10.9.0.2", "congctl", "reno", "rto_min", "7ms"]);
