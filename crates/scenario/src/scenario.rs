@@ -282,6 +282,10 @@ fn seeds(run: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
             }
         }
         Item::List(_) => Err(run.refuse("seeds", "the list is empty; name at least one seed")),
+        huge @ Item::Huge(_) => {
+            let what = huge.what();
+            Err(run.refuse("seeds", format!("it is {what}; the number of seeds must be from 1 to {MAX_SEEDS}")))
+        }
         other => Err(run
             .fail("seeds", "scenario::wrong-kind", format!("it is {}", other.what()))
             .expected(Domain::Seeds.expects())),

@@ -225,6 +225,10 @@ fn param_value(context: Context<'_>, path: &str, entry: &Entry, param: &Setting)
         (Item::Integer(n), None) => Ok(Value::Number(*n as f64)),
         (Item::Float(x), None) => Ok(Value::Number(*x)),
         (Item::Text(word), None) => Ok(Value::Word(word.clone())),
+        (other @ Item::Huge(_), _) => {
+            Err(at(context, path, entry, "scenario::bad-value", format!("it is {}", other.what()))
+                .expected(param.domain.expects()))
+        }
         (other @ (Item::List(_) | Item::Table(_)), _) => bad(format!("it is {}", other.what())),
     }
 }

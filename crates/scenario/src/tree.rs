@@ -20,6 +20,8 @@ pub(crate) struct Node {
 pub(crate) enum Item {
     Text(String),
     Integer(i64),
+    /// A whole number beyond 64 bits, as it was written.
+    Huge(String),
     Float(f64),
     Flag(bool),
     List(Vec<Node>),
@@ -32,6 +34,8 @@ impl Item {
         match self {
             Item::Text(_) => "text",
             Item::Integer(_) | Item::Float(_) => "a bare number",
+            Item::Huge(digits) if digits.starts_with('-') => "too small a number",
+            Item::Huge(_) => "too large a number",
             Item::Flag(_) => "true or false",
             Item::List(_) => "a list",
             Item::Table(_) => "a table",
@@ -40,7 +44,7 @@ impl Item {
     /// As it would be written.
     pub fn show(&self) -> String {
         match self {
-            Item::Text(text) => text.clone(),
+            Item::Text(text) | Item::Huge(text) => text.clone(),
             Item::Integer(n) => n.to_string(),
             Item::Float(x) => x.to_string(),
             Item::Flag(x) => x.to_string(),
@@ -123,7 +127,10 @@ fn node(source: &Spanned<DeValue<'_>>, lines: &Lines<'_>, file: &str) -> Result<
         }
         DeValue::Integer(n) => match i64::from_str_radix(n.as_str(), n.radix()) {
             Ok(n) => Item::Integer(n),
-            Err(_) => return bad("this whole number does not fit into 64 bits"),
+            Err(_) => {
+                is_short("number", n.as_str()).map_err(|e| e.at(file, &place, ""))?;
+                Item::Huge(n.to_string())
+            }
         },
         DeValue::Float(x) => match x.as_str().parse() {
             Ok(x) => Item::Float(x),

@@ -101,6 +101,13 @@ fn every_mistake_is_answered_with_one_clear_sentence() {
         "[run]\nduration = \"0s\"",
         "[run]\nduration = 10",
         "[run]\nseed = -1",
+        "[run]\nseed = 99999999999999999999999",
+        "[run]\nseed = -99999999999999999999999",
+        "[run]\nseeds = 99999999999999999999999",
+        "[run]\nseeds = [1, 0xfffffffffffffffff]",
+        "[run]\nduration = 99999999999999999999999",
+        "[cc]\nname = \"dctcp\"\ndctcp_g = 99999999999999999999999",
+        "[stack]\ninitial_window = 99999999999999999999999",
         "[run]\nseeds = 0",
         "[run]\nseeds = []",
         "[run]\nseeds = [1, 1]",
@@ -223,6 +230,8 @@ fn a_mistake_in_an_option_names_the_option() {
         "workload.bytes=0B",
         "cc.g=0.1",
         "stack.mss=big",
+        "run.seed=99999999999999999999999",
+        "topology.senders=99999999999999999999999",
     ] {
         let _ = writeln!(shown, "--set {argument}\n  {}\n", set(argument));
     }
