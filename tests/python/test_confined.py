@@ -255,6 +255,10 @@ FORGERIES = {
         "it was stopped: it used the processor for 1 s",
     ),
     "an interruption": ('put(b"E", b\'{"class": "Interrupted", "message": "Ctrl-C"}\'); os._exit(0)', "error: Ctrl-C"),
+    "an error without a word": (
+        'put(b"E", b\'{"class": "EngineError", "message": " \\\\u200b\\\\n"}\'); os._exit(0)',
+        "`py:forger.Forger`: what came back from its process cannot be read: its error says nothing",
+    ),
     "a long error": ('raise Exception("x" * 10**7)', "x ..."),
 }
 

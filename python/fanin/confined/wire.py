@@ -132,9 +132,17 @@ MOST_TOLD = 1_000
 
 
 def error_of(body: bytes) -> tuple[str, str]:
-    """The class and the sentence of an error, on a line of bounded length without characters that steer a terminal."""
+    """The class and the sentence of an error, on a line of bounded length without characters that steer a terminal.
+
+    Raises
+    ------
+    ValueError
+        When it is no error, or one without a word.
+    """
     told = json.loads(body)
-    message = printable(str(told["message"]))
+    message = printable(str(told["message"])).strip()
+    if not message:
+        raise ValueError("its error says nothing")
     return str(told["class"]), message if len(message) <= MOST_TOLD else f"{message[:MOST_TOLD]} ..."
 
 
