@@ -216,6 +216,24 @@ def test_a_class_has_no_rights(fanin: Fanin, folder: Path) -> None:
     assert (folder / "two.toml").read_text() == SCENARIO
 
 
+def test_a_class_sees_no_secret_of_the_users_environment(
+    fanin: Fanin, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "LDAP_PASSWORD", "PYTHON_TOKEN"):
+        monkeypatch.setenv(name, "of-a-test")
+    monkeypatch.setenv("LC_NUMERIC", "C.utf8")
+    # Also what the process began with, which it may read of itself.
+    began = "open('/proc/self/environ').read()"
+    (folder / "spy.py").write_text(
+        f"import os, fanin\nclass Spy(fanin.CongestionControl):\n    seen = str(sorted(os.environ.items())) + {began}\n"
+        "    def on_ack(self, conn, ack):\n        raise Exception(f'secret: {\"of-a-test\" in self.seen}, {sorted(os.environ)}')\n"
+        "    def on_congestion(self, conn, cause): pass\n"
+    )
+    done = fanin("run", "two.toml", "--cc", "py:spy.Spy")
+    assert "secret: False" in done.err
+    assert all(f"'{name}'" in done.err for name in ("PATH", "LC_NUMERIC", "FANIN_CODE_LIMIT_S"))
+
+
 HOARDS = {
     "files in memory": "open(os.memfd_create('x'), 'wb')",
     "a pipe's buffer": "fcntl.fcntl(os.pipe()[1], fcntl.F_SETPIPE_SZ, 1 << 20)",

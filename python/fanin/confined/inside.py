@@ -40,17 +40,6 @@ SYSTEM = (
 """What loaders, C libraries and Python read. Of other processes nothing: what a user's programs were started with may be secret."""
 
 
-COMPILERS = (
-    "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "COMPILER_PATH",
-    "GCC_EXEC_PREFIX",
-)
-"""Environment variables with places that a compiler reads."""
-
-
 @dataclass
 class _Worker:
     """What a worker was told of code, by name, and what it does once it has no rights any more."""
@@ -150,6 +139,8 @@ def look(name: str) -> dict[str, Any]:
 
 def _confine_compiler(source: Path, cache: Path) -> None:
     """Keep the rights to start programs, to read what compilers read and what is beside the file, and to write into the cache."""
+    from fanin.confined.client import COMPILERS
+
     readable = {*SYSTEM, *_own(), str(source.parent), str(source.resolve().parent), str(cache)}
     for program in dict.fromkeys((os.environ.get("CC", "cc"), "cc", "clang")):
         found = shutil.which(program)
