@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
-from fanin.process.limits import Apart, memory_limited, of_memory, refused, said_on
+from fanin.process.limits import Apart, memory_limited, of_memory, refused, said_on, threads_wanted
 from fanin.words.text import harmless, visible
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ WITHOUT_MEMORY = (
     "seeds, or a machine with more\n"
 )
 """As the engine says it (crates/python/src/memory.rs)."""
+
+NO_THREADS = "error: this needs {} threads, and the system lets this user start fewer; raise the limit (ulimit -u, or that of the container), and run again"
 
 COMPLETING = "_FANIN_COMPLETE"
 """Set by the shell's completion when it asks what may come next."""
@@ -70,6 +72,9 @@ def _run() -> int:
         for ending in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup
                 signal.signal(ending, _terminated)
+        if (wanted := threads_wanted()) is not None:
+            sys.stderr.write(f"fanin: {NO_THREADS.format(wanted)}\n")
+            return BAD_INPUT
         if memory_limited():
             from fanin.process import hung
 
@@ -110,7 +115,9 @@ def _run() -> int:
 
 def _sentence(error: BaseException) -> str | None:
     """What is said of an error, empty where all is said; None: memory that is missing, or a mistake of fanin's, whose traceback is wanted."""
-    if isinstance(error, FaninError):
+    if _is_adrift(error):
+        return "error: the folder that this runs in was removed, so there is nothing beside it; change to another (cd), and run again"
+    if isinstance(error, FaninError) and refused(error) is None:
         # Only the excerpt of a file has lines.
         if error.with_source is not None and sys.stderr.isatty():
             return _short(harmless(error.with_source))
@@ -141,11 +148,24 @@ def _sentence(error: BaseException) -> str | None:
             )
     if isinstance(error, Exception) and _is_stale(error):
         return f"error: the compiled module is of another version than the Python around it ({error}); run `make build`, or install fanin anew"
-    reason = str(error.strerror).lower() if isinstance(error, OSError) else refused(error)
+    reason = refused(error)
     if reason is None:
         return None
     APART.forget()
     return f"error: the system refused what was asked of it ({reason}); raise the limit (ulimit -a), and run again"
+
+
+def _is_adrift(error: BaseException) -> bool:
+    """A file was not found since the current folder is no more."""
+    about = error.__context__ if isinstance(error, FaninError) else error
+    is_missing = os.strerror(errno.ENOENT).lower() in str(error).lower()
+    if not is_missing or os.path.isabs(getattr(about, "filename", None) or ""):  # noqa: PTH117
+        return False
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _short(said: str) -> str:

@@ -76,8 +76,9 @@ OF_A_STORE = {"sweep", "plot", "query", "store", "verify", "gc", "compare", "run
 SHELLS = {
     **{f"memory {kb} KB": f"ulimit -v {kb}" for kb in (200_000, 450_000, 700_000, 900_000, 1_000_000, 1_200_000, 1_600_000)},
     **{f"files of {kb} KB": f"ulimit -f {kb}" for kb in (0, 1, 10, 100)},
-    **{f"{n} open files": f"ulimit -n {n}" for n in (4, 6, 12, 24, 48)},
+    **{f"{n} open files": f"ulimit -n {n}" for n in (4, 6, 9, 11, 12, 16, 24, 48)},
     "output on a full disk": "exec > /dev/full",
+    "no folder": "mkdir gone && cd gone && rmdir ../gone",
     "no home": "export HOME=/proc/none XDG_CACHE_HOME=/proc/none FANIN_STORE=",
 }  # fmt: skip
 """What is done in the shell before the command."""

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -141,6 +142,9 @@ def test_a_limit_of_file_sizes_met_by_polars_is_the_systems_own_error(tmp_path: 
         ("compare", "files of 10 KB"),
         ("run", "12 open files"),
         ("run", "6 open files"),
+        ("run", "9 open files"),
+        ("trains", "11 open files"),
+        ("draw-svg", "9 open files"),
         ("compare", "4 open files"),
         ("draw", "12 open files"),
         ("draw-svg", "12 open files"),
@@ -158,6 +162,58 @@ def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(
         with_store(place, full)
     ended = faults.in_shell(place, faults.SHELLS[fault], faults.COMMANDS[command])
     assert faults.faults(place, ended) == [], ended.err
+
+
+@pytest.mark.parametrize("files", [9, 10, 16, 20])
+def test_code_under_a_limit_of_files_is_one_sentence_about_the_limit(files: int, place: Path) -> None:
+    (place / "looping.py").write_text(LOOPING)
+    ended = faults.in_shell(place, f"ulimit -n {files}", "run incast.toml --cc py:looping.Looping")
+    said = "the system refused what was asked of it (too many open files); raise the limit (ulimit -a), and run again"
+    assert (ended.code, ended.out, ended.err) == (2, "", f"fanin: error: {said}\n")
+
+
+@pytest.mark.parametrize("command", ["--help", "draw incast.toml --out out.svg", "compare small.pcap.gz"])
+def test_a_system_without_threads_is_one_sentence_before_libraries_end_the_process(command: str, place: Path) -> None:
+    code = (
+        "import _thread, sys\nfrom fanin import __main__\nsys.argv = sys.argv[:1] + sys.argv[1].split()\n"
+        "start, left = _thread.start_new_thread, iter(range(9))\n"
+        'def one_of_few(*words):\n    if next(left, None) is None:\n        raise RuntimeError("can\'t start new thread")\n'
+        "    return start(*words)\n"
+        "_thread.start_new_thread = one_of_few\n__main__.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, command], cwd=place, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"fanin: error: this needs \d+ threads, and .* raise the limit .*\n", done.stderr), done.stderr
+
+
+GONE = "the folder that this runs in was removed, so there is nothing beside it; change to another (cd), and run again"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run {}/incast.toml --out out",
+        "run {}/incast.toml --cc py:mine.Mine",
+        "draw {}/incast.toml",
+        "draw {}/incast.toml --out out.svg",
+        "compare {}/small.pcap.gz --rack {}/rack.toml --cc cubic --seeds 1",
+        "trains {}/small.pcap.gz --out out",
+        "rack {}/small.pcap.gz --out rack.toml",
+        "model gss-incast --rate 1Gbps --rtt 100us --buffer 100p --out out.svg",
+    ],
+)
+def test_in_a_folder_that_was_removed_a_command_says_so(words: str, place: Path) -> None:
+    ended = faults.in_shell(place, faults.SHELLS["no folder"], words.replace("{}", str(place)))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1] == f"fanin: error: {GONE}"
+    assert ended.err.count("error") == 1
+
+
+def test_in_a_folder_that_was_removed_a_command_that_needs_none_works(place: Path) -> None:
+    ended = faults.in_shell(place, faults.SHELLS["no folder"], f"run {place}/incast.toml --json")
+    assert (ended.code, json.loads(ended.out)["scenario"]["title"]) == (0, "four at once")
+    ended = faults.in_shell(place, faults.SHELLS["no folder"], "run /nowhere/incast.toml")
+    assert (ended.code, GONE in ended.err) == (2, False)
 
 
 def test_what_native_code_shows_of_an_exception_is_not_shown_under_a_limit(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
-"""A limit of memory (``ulimit -v``): what native libraries say as they die of it is not for the user, who gets one sentence."""
+"""Limits of memory, files, threads: what native libraries say as they die of one is not for the user, who gets one sentence."""
 
 from __future__ import annotations
 
+import _thread
+import errno
 import io
 import os
 import re
@@ -10,10 +12,15 @@ import sys
 from contextlib import suppress
 from types import TracebackType
 
+from fanin.errors import FaninError
+
 _STDERR = 2
 
 FEW_FILES = 256
 """Open files below which Polars and its like may find none left."""
+
+THREADS = 16
+"""So many are started besides one on each processor by fanin, by Polars and by what draws pictures: some of these end the process for want of one."""
 
 
 class Apart:
@@ -78,6 +85,29 @@ def files_limited() -> bool:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < FEW_FILES
 
 
+def threads_wanted() -> int | None:
+    """How many threads a command may need where this user, or this container, may not start so many; None where it may.
+
+    A limit of memory limits threads as well, and is told when it is met; a thread that ends may need a file.
+    """
+    if libraries_may_die():
+        return None
+    wanted, over = THREADS + 3 * (os.cpu_count() or 1), _thread.allocate_lock()
+
+    def wait() -> None:
+        with over:
+            pass
+
+    with over:
+        try:
+            for _ in range(wanted):
+                # Of the class, whose threads wait for each other at the start, as many take ten times as long.
+                _thread.start_new_thread(wait, ())
+        except RuntimeError:
+            return wanted
+    return None
+
+
 def memory_limited() -> bool:
     """Whether this process may have only so much memory."""
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
@@ -92,6 +122,14 @@ def of_memory(error: BaseException) -> bool:
 
 def refused(error: BaseException) -> str | None:
     """What the system refused a library; None where it was something else. With few files, each unexpected error is of them."""
+    said = str(error).lower()
+    # As the C library says it, whoever tells it on. Code that is confined has a limit of its own, and is named.
+    if files_limited() or not isinstance(error, FaninError):
+        for number in (errno.EMFILE, errno.ENFILE):
+            if os.strerror(number).lower() in said:
+                return os.strerror(number).lower()
+    if isinstance(error, FaninError):
+        return None
     found = re.search(r'Os \{.*message: "([^"]*)"', str(error)) if type(error).__name__ == "PanicException" else None
     if found is not None:
         return found[1].lower()
