@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
+import fanin as api
 import pytest
-from fanin.calibration import Shown, apart, calibrate
-from fanin.calibration.search import MOST_RACKS
+from fanin.calibration import Calibrated, Shown, apart, calibrate
+from fanin.calibration.search import FEWEST_RACKS, MOST_RACKS, most_racks
 from hypothesis import given
 from hypothesis import strategies as st
+
+from .conftest import SMALL
 
 
 def service(buffer: float, seed: int, requests: int = 200) -> Shown:
@@ -65,6 +69,26 @@ def test_at_most_so_many_racks_are_tried() -> None:
     assert sum(asked) <= MOST_RACKS
 
 
+@pytest.mark.parametrize("truth", [20, 60, 150])
+def test_of_a_capture_without_end_few_racks_are_tried_evenly_and_that_is_said(truth: int) -> None:
+    sizes = ["16p", "32p", "64p", "128p", "256p", "512p"]
+    values = {"rack.rate": [f"{n}00Mbps" for n in range(1, 8)], "rack.buffer": sizes}
+    first: list[dict[str, str]] = []
+
+    def told(racks, seed):
+        first.extend(map(dict, racks if not first else []))
+        return on(racks, seed)
+
+    found = calibrate(service(truth, 7), values, told, most_racks(1e9))
+    assert len(found.tried) == FEWEST_RACKS
+    assert len(first) <= FEWEST_RACKS / 2
+    for key, ends in (("rack.rate", ("100Mbps", "700Mbps")), ("rack.buffer", ("16p", "512p"))):
+        assert {rack[key] for rack in first} >= set(ends), "both ends of what is open"
+    (note,) = Calibrated(found, widened=False).notes()
+    assert note.startswith("12 racks were tried, where 60 may be, since the capture has more than 2 million packets")
+    assert Calibrated(calibrate(service(truth, 7), values, on), widened=False).notes() == []
+
+
 @given(st.integers(20, 400), st.floats(1.0, 200.0), st.integers(0, 5_000))
 def test_a_replay_that_equals_the_capture_is_never_apart(requests: int, median: float, losses: int) -> None:
     shown = Shown.of([median * (1 + n / requests) for n in range(requests)], losses)
@@ -117,3 +141,16 @@ def test_a_median_between_requests_with_losses_and_without_says_little() -> None
 
     assert abs(apart(half(32), [half(28), half(28)])["p50"]) < 2.5
     assert apart(half(60), [half(4), half(4)])["p50"] > 2.5
+
+
+def test_a_comparison_tries_fewer_racks_by_the_packets_of_its_capture_and_notes_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # 31,747 packets, and 39.9 MB of payload, which are 26,366 full ones; six racks are tried without a limit.
+    monkeypatch.setattr("fanin.calibration.search.FEWEST_RACKS", 1)
+    monkeypatch.setattr("fanin.calibration.search.MANY_PACKETS", 2_000)
+    monkeypatch.setenv("FANIN_STORE", str(tmp_path))
+    result = api.compare(SMALL, cc=["cubic"], seeds=1)
+    assert result.calibration is not None
+    assert len(result.calibration.calibration.tried) == int(MOST_RACKS * 2_000 / 31_747) == 3
+    assert any(note.startswith("3 racks were tried, where 60 may be") for note in result.notes)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from fanin.calibration.observed import FEWEST
 from fanin.calibration.replayed import Measure, calibrated, shown_by
-from fanin.calibration.search import Calibration, Fit
+from fanin.calibration.search import MANY_PACKETS, MOST_RACKS, Calibration, Fit, most_racks
 from fanin.calibration.space import JITTER, OFFLOAD, between, open_values, packet_time, wider_values
 from fanin.capture.measured import durations, measured, waited
 from fanin.process.progress import Progress, silent
 from fanin.rack.proposal import GUESSED_RATE, RackProposal, calibrated_rate
-from fanin.rack.queue import Finding
+from fanin.rack.queue import FULL, Finding
 from fanin.runs.job import RunWarning
 from fanin.words.text import duration, enumeration
 
@@ -59,6 +59,16 @@ class Calibrated:
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
         return {**self.calibration.to_dict(), "widened": self.widened}
+
+    def notes(self) -> list[str]:
+        """That no more racks could be tried, where that is so."""
+        most, tried = self.calibration.most, len(self.calibration.tried)
+        if most == MOST_RACKS or tried < most:
+            return []
+        many = f"the capture has more than {MANY_PACKETS // 1_000_000} million packets"
+        return [
+            f"{tried} racks were tried, where {MOST_RACKS} may be, since {many}: a shorter part of it can tell more of the rack"
+        ]
 
     def sentence(self) -> str:
         """What was found, for print."""
@@ -188,10 +198,14 @@ def judge_racks(
     seen = measured(found, replay.aggregator, times)
     shown = shown_by(times if times is not None else durations(found, replay.aggregator), seen.replayed_retransmissions)
     on_simulator = replace(base, engine="sim")
+    # A capture behind segmentation offload has fewer packets than its replay.
+    packets = max(found.summary["tcp_packets"], found.summary["payload_bytes"] / FULL)
 
     def tried(values: Mapping[str, Sequence[str]]) -> Calibration:
         free = {key: options for key, options in values.items() if key not in fixed}
-        return calibrated(on_simulator, cc, of, shown, free, measure=measure, store=store, progress=progress)
+        return calibrated(
+            on_simulator, cc, of, shown, free, measure=measure, most=most_racks(packets), store=store, progress=progress
+        )
 
     first = tried(open_values(proposal) if proposal is not None else {})
     if first.reproduced or len(shown.took_ms) < FEWEST:

@@ -10,7 +10,7 @@ import polars as pl
 
 from fanin import _native
 from fanin.calibration.observed import Shown
-from fanin.calibration.search import Calibration, calibrate
+from fanin.calibration.search import MOST_RACKS, Calibration, calibrate
 from fanin.errors import FaninError
 from fanin.process.progress import Progress, silent
 from fanin.runs.job import Settings
@@ -48,6 +48,7 @@ def calibrated(
     values: Mapping[str, Sequence[str]],
     *,
     measure: Measure,
+    most: int = MOST_RACKS,
     store: Store | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> Calibration:
@@ -67,6 +68,8 @@ def calibrated(
         What is open, by key (:func:`fanin.calibration.open_values`).
     measure : callable
         Makes of a replay the job that runs it and keeps its requests and its one row of counts.
+    most : int
+        At most so many racks are tried.
     store : Store, optional
         Where runs are looked up and kept.
     progress : callable, optional
@@ -110,7 +113,7 @@ def calibrated(
             raise KeyboardInterrupt
         return found
 
-    return calibrate(shown, values, replays)
+    return calibrate(shown, values, replays, most)
 
 
 def _can_be(job: ReplayJob) -> bool:

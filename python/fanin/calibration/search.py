@@ -18,6 +18,13 @@ MOST_APART = 2.5
 MOST_RACKS = 60
 """At most so many racks are tried."""
 
+FEWEST_RACKS = 12
+"""Of a capture of any size so many racks may be tried."""
+
+MANY_PACKETS = 2_000_000
+"""Packets of a capture from which fewer racks are tried, so that all replays together do not grow with it: up to then some minutes of a processor. It is
+no time, since the same command gives the same answer on every machine."""
+
 MOST_KEPT = 4
 """The decision is taken over at most so many racks of the set: the likeliest, and the ends of each open value."""
 
@@ -95,11 +102,14 @@ class Calibration:
         Every rack, the likeliest first.
     values : dict of str to tuple of str
         Values that were tried by key; empty where nothing was open.
+    most : int
+        At most so many racks could be tried.
     """
 
     shown: Shown
     tried: tuple[Fit, ...]
     values: dict[str, tuple[str, ...]]
+    most: int = MOST_RACKS
 
     @property
     def fits(self) -> tuple[Fit, ...]:
@@ -161,7 +171,18 @@ class Calibration:
         }
 
 
-def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replays) -> Calibration:
+def most_racks(packets: float) -> int:
+    """How many racks may be tried with a capture of so many packets.
+
+    >>> [most_racks(packets) for packets in (0, 2e6, 5e6, 1e9)]
+    [60, 60, 24, 12]
+    """
+    return max(FEWEST_RACKS, int(MOST_RACKS * min(1.0, MANY_PACKETS / max(packets, 1.0))))
+
+
+def calibrate(
+    shown: Shown, values: Mapping[str, Sequence[str]], replays: Replays, most: int = MOST_RACKS
+) -> Calibration:
     """Try the values that a capture leaves open, and keep those whose replay under the current setting is the capture.
 
     Parameters
@@ -172,6 +193,8 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
         Values to try by key, in ascending order (:func:`open_values`); empty: the rack as it is is tried alone.
     replays : callable
         Replays the current setting on racks.
+    most : int
+        At most so many racks are tried.
 
     Returns
     -------
@@ -190,9 +213,17 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
     """
     tried: dict[Settings, Fit] = {}
     lists = {key: list(dict.fromkeys(options)) for key, options in values.items()}
+    # Half of few racks is for what lies between those that are tried first.
+    while most < MOST_RACKS and math.prod(map(len, lists.values())) > most / 2:
+        longest = max(lists.values(), key=len)
+        if len(longest) < 3:
+            break
+        # The ends stay, and the rest as evenly as before.
+        last = len(longest) - 1
+        longest[:] = [longest[round(place * last / (last - 1))] for place in range(last)]
 
     def tell(racks: Sequence[Settings]) -> None:
-        new = [rack for rack in dict.fromkeys(racks) if rack not in tried][: MOST_RACKS - len(tried)]
+        new = [rack for rack in dict.fromkeys(racks) if rack not in tried][: most - len(tried)]
         seen: dict[Settings, list[Shown]] = {rack: [] for rack in new}
         for seed in range(1, SEEDS + 1):
             left = [rack for rack in new if seed == 1 or tried[rack].furthest <= HOPELESS]
@@ -202,7 +233,7 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
 
     tell([tuple(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())])
     for _ in range(REFINEMENTS if lists else 0):
-        if len(tried) >= MOST_RACKS:
+        if len(tried) >= most:
             break
         tell([near for fit in _promising(tried.values()) for near in _neighbours(fit, lists)])
         for key in lists:
@@ -214,7 +245,7 @@ def calibrate(shown: Shown, values: Mapping[str, Sequence[str]], replays: Replay
     total = math.fsum(weights.values()) or 1.0
     weighted = [replace(fit, weight=weights[rack] / total) for rack, fit in tried.items()]
     weighted.sort(key=lambda fit: (-fit.weight, -_log_weight(fit)))
-    return Calibration(shown, tuple(weighted), {key: tuple(options) for key, options in lists.items()})
+    return Calibration(shown, tuple(weighted), {key: tuple(options) for key, options in lists.items()}, most)
 
 
 def _distance(one: Settings, other: Settings) -> float:

@@ -279,7 +279,11 @@ class Course:
             spans=spans,
             command=shown(command or f"fanin compare {question.capture}{rack} --seeds {len(question.numbers)}"),
             warnings=[*self._proposed(), *result.warnings, *self._in_force(result), *self._of_the_proposal()],
-            notes=[*(spans.sentences() if spans is not None else ()), *result.notes],
+            notes=[
+                *(spans.sentences() if spans is not None else ()),
+                *(place.calibration.notes() if place.calibration is not None else ()),
+                *result.notes,
+            ],
         )
 
     @property
