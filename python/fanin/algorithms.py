@@ -178,8 +178,8 @@ def find(name: str) -> type[CongestionControl] | None:
     """
     if name in _registered or not name.startswith(PREFIX):
         return _registered.get(name)
-    module, dot, attribute = name.removeprefix(PREFIX).rpartition(".")
-    if not dot:
+    module, _, attribute = name.removeprefix(PREFIX).rpartition(".")
+    if not all(word.isidentifier() for word in (*module.split("."), attribute)):
         raise ImportError("a class is named by its module and itself, as in py:module.Class")
     here = str(Path.cwd())
     sys.path.insert(0, here)

@@ -310,6 +310,15 @@ def test_a_description_that_is_none_is_one_sentence(told: bytes | None, fanin: F
     assert len(done.err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["mine", ".Ten", "mine.", "../mine.Ten", "mine..Ten", "mine:Ten", "mine.T en"])
+def test_a_class_that_is_not_named_by_module_and_class_is_told_how(name: str, fanin: Fanin, folder: Path) -> None:
+    done = fanin("run", "two.toml", "--cc", f"py:{name}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("ImportError: a class is named by its module and itself, as in py:module.Class\n"), (
+        done.err
+    )
+
+
 def test_a_module_in_the_folder_that_is_named_as_one_of_pythons_runs_without_rights(folder: Path) -> None:
     (folder / "json.py").write_text("open('escaped', 'w').close()\n")
     words = [sys.executable, "-P", "-m", "fanin", "run", "two.toml", "--cc", "py:mine.Ten"]
