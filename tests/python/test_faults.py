@@ -164,6 +164,17 @@ def test_a_command_under_a_limit_does_its_work_or_says_one_sentence(
     assert faults.faults(place, ended) == [], ended.err
 
 
+def test_a_store_that_is_a_file_is_told_as_one(place: Path) -> None:
+    (place / "file").write_text("of the user")
+    ended = faults.in_shell(place, "export FANIN_STORE=file", "store ls")
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        ended.err
+        == "fanin: error: file: it is a file, and a store is a folder; choose another with --store or FANIN_STORE\n"
+    )
+    assert (place / "file").read_text() == "of the user"
+
+
 @pytest.mark.parametrize("files", [9, 10, 16, 20])
 def test_code_under_a_limit_of_files_is_one_sentence_about_the_limit(files: int, place: Path) -> None:
     (place / "looping.py").write_text(LOOPING)

@@ -164,6 +164,10 @@ class Store:
                     f"{shown(self.folder)}: it is no store, since it holds other files; choose another folder with --store"
                 ) from None
             return
+        except NotADirectoryError:
+            raise OutputError(
+                f"{shown(self.folder)}: it is a file, and a store is a folder; choose another with --store or FANIN_STORE"
+            ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(
                 f"{shown(head)}: cannot be read as the head of a store; choose another folder with --store, or remove the file to lose nothing "
