@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fanin.capture.traffic import trains
+from fanin.process.progress import Silent
 from fanin.runs import executor
 from fanin.runs.job import Document, Job
 from fanin.runs.replay import ReplayJob, Traffic, Unmoved
@@ -75,3 +78,18 @@ def test_a_limit_of_memory_counts_as_what_is_left() -> None:
         resource.setrlimit(resource.RLIMIT_AS, limits)
     assert left is not None
     assert left <= more
+
+
+@pytest.mark.parametrize("finish_running", [False, True])
+def test_ctrl_c_during_the_last_of_several_works_is_no_less_heard(finish_running: bool) -> None:
+    told: list[int | BaseException] = []
+
+    def interrupted(_: object) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        return 7
+
+    work = executor.Threads().map
+    assert not work([interrupted], Silent(), lambda _, outcome: told.append(outcome), finish_running=finish_running)
+    assert work([lambda _: 7], Silent(), lambda _, outcome: told.append(outcome))
+    with pytest.raises(KeyboardInterrupt):
+        executor.watched(interrupted, Silent())

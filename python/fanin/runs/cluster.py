@@ -130,7 +130,7 @@ class Dask:
             finally:
                 for future in running:
                     future.cancel()
-        return count == len(works)
+        return count == len(works) and not interrupt.asked
 
     def _submit(self, works: Sequence[Callable[[Watch], T]], waiting: deque[int], running: dict[Any, int]) -> None:
         room = PER_THREAD * max(1, sum(self._client.nthreads().values())) if waiting else 0

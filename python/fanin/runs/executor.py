@@ -52,7 +52,7 @@ class Executor(Protocol):
         Returns
         -------
         bool
-            False when Ctrl-C ended it early: only those told to `finished` count.
+            False when Ctrl-C was pressed meanwhile, be it during the last of them: only those told to `finished` count.
         """
         ...
 
@@ -119,7 +119,7 @@ class Threads:
                     future.cancel()
                     watch.stop()
                 _end(pool, {future: threads.get(number) for future, (number, _) in under_way.items()})
-        return count == len(works)
+        return count == len(works) and not interrupt.asked
 
 
 def _end(pool: ThreadPoolExecutor, under_way: Mapping[Future[Any], int | None]) -> None:
