@@ -326,6 +326,26 @@ def test_ctrl_c_ends_the_reading_of_traces_without_an_end(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [pipe]
 
 
+def test_ctrl_c_is_heard_while_json_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "traces.json"
+    file.write_text(json.dumps({"data": [{"spans": [{"traceID": str(n)} for n in range(300_000)]}]}))
+    whole = json.loads
+
+    def soon(text: str, **how: object) -> object:
+        # Of this process's own time, a small part of what the file takes.
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.01)
+        return whole(text, **how)
+
+    monkeypatch.setattr(json, "loads", soon)
+    before = signal.signal(signal.SIGVTALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as heard:
+            spans.read(file)
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    assert "_heard" in [entry.name for entry in heard.traceback]
+
+
 def test_a_comparison_says_what_the_capture_alone_would_have_said(capture: fanin.TrainsResult, tmp_path: Path) -> None:
     file = tmp_path / "calls.csv"
     calls = logged(capture)

@@ -162,7 +162,7 @@ def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[Span]:
 def _of_json(text: str, path: Path) -> Iterator[Span]:
     try:
         try:
-            found = [json.loads(text)]
+            found = [json.loads(text, object_hook=_heard)]
         except json.JSONDecodeError as error:
             found = list(_lines(text, path, error))
     except RecursionError:
@@ -182,13 +182,18 @@ def _of_json(text: str, path: Path) -> Iterator[Span]:
             raise CaptureError(f"{where}: has neither `resourceSpans` (OTLP) nor `data` (Jaeger) at its top")
 
 
+def _heard(made: dict[str, Any]) -> dict[str, Any]:
+    """An object as it is: Ctrl-C is heard between lines of Python, and a file of traces may be read for ten seconds without one."""
+    return made
+
+
 def _lines(text: str, path: Path, whole: json.JSONDecodeError) -> Iterator[Any]:
     """The documents of a file that has one in each line, as the collector's file exporter writes it; `whole` says why it is not one document."""
     documents = 0
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                yield json.loads(line)
+                yield json.loads(line, object_hook=_heard)
             except json.JSONDecodeError as error:
                 place, why = (number, error.msg) if documents else (whole.lineno, whole.msg)
                 raise CaptureError(f"{path}:{place}: is no JSON: {why}") from None
