@@ -391,6 +391,12 @@ mod tests {
     use fanin_units::{Duration, Rate};
 
     #[test]
+    fn a_spec_needs_a_marking_switch_if_one_of_its_parts_does() {
+        let needs = ["dctcp", "gss+dctcp", "gss+cubic", "cubic"].map(|spec| needs_ecn(spec).unwrap());
+        assert_eq!(needs, [true, true, false, false]);
+    }
+
+    #[test]
     fn every_name_and_parameter_is_unique() {
         let mut names: Vec<_> = ALGORITHMS.iter().map(|a| a.name).collect();
         names.sort_unstable();

@@ -86,11 +86,13 @@ mod tests {
             window: 65_000,
             ..Packet::default()
         };
-        let mut data = Packet { seq: 1000, len: 100, flow: 4, ..Packet::default() };
+        // It left at 7 ms, and so does the ACK; its own tick is of what its sender had heard of before.
+        let mut data = Packet { seq: 1000, len: 100, flow: 4, timestamp: 7 * TICK_PS, tick: 5, ..Packet::default() };
         assert!(data.carried(3).is_none());
         data.carry(&ack);
         let back = data.carried(3).unwrap();
         assert_eq!((back.seq, back.timestamp, back.sack, back.window), (ack.seq, ack.timestamp, ack.sack, ack.window));
+        assert_eq!((back.tick, back.flow, back.len), (7, 3, 0));
         assert!(back.has(flags::ACK) && back.has(flags::ECE) && !data.is_pure_ack());
         assert_eq!((data.seq, data.len), (1000, 100));
     }

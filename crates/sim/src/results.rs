@@ -332,6 +332,16 @@ mod tests {
     use super::*;
     use crate::columns::Values;
 
+    /// 1000 bytes in 2 us are 4 Gbit/s.
+    #[test]
+    fn goodput_is_of_the_time_between_the_first_transmission_and_the_last_delivery() {
+        let of = |first_send_ps, last_delivery_ps| {
+            FlowStats { bytes_delivered: 1000, first_send_ps, last_delivery_ps, ..FlowStats::default() }.goodput()
+        };
+        assert!((of(Some(1_000_000), Some(3_000_000)) - 4e9).abs() < 1.0);
+        assert!(of(Some(5), Some(5)).is_nan() && of(Some(5), None).is_nan() && of(None, Some(5)).is_nan());
+    }
+
     #[test]
     fn every_column_has_a_name_of_its_own_a_sentence_and_a_unit_that_its_name_agrees_with() {
         for table in TABLES {

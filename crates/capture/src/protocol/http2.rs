@@ -137,6 +137,16 @@ impl Http2 {
 mod tests {
     use super::*;
 
+    /// RFC 9113, section 6: a HEADERS frame may end its stream, end the headers, be padded and have a priority; DATA may end and be padded.
+    #[test]
+    fn a_frame_with_a_flag_that_its_kind_does_not_know_is_none() {
+        let is_sound = |kind, flags| Frame { length: 8, kind, flags, stream: 1 }.is_sound();
+        assert!([0x00, 0x01, 0x04, 0x08, 0x20, 0x2d].into_iter().all(|flags| is_sound(HEADERS, flags)));
+        assert!([0x02, 0x10, 0x40, 0x80].into_iter().all(|flag| !is_sound(HEADERS, flag)));
+        assert!([0x00, 0x01, 0x08, 0x09].into_iter().all(|flags| is_sound(DATA, flags)));
+        assert!([0x02, 0x04, 0x20].into_iter().all(|flag| !is_sound(DATA, flag)));
+    }
+
     #[test]
     fn length_and_kind_tell_the_frames_of_the_connection_itself() {
         let head = |length: u8, kind: u8| [0, 0, length, kind];

@@ -161,3 +161,27 @@ impl Machines {
         host * processors + ((hash >> 33) % u64::from(processors)) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_spread_over_the_queues_of_their_own_host() {
+        let model = HostModel { processors: 4, ..HostModel::ideal() };
+        let machines = Machines {
+            model,
+            seed: 1,
+            queues: Vec::new(),
+            readers: Vec::new(),
+            flows: Vec::new(),
+            datagrams: Vec::new(),
+        };
+        for host in [0, 3] {
+            let mut taken: Vec<u32> = (0..64).map(|connection| machines.queue(host, connection)).collect();
+            taken.sort_unstable();
+            taken.dedup();
+            assert_eq!(taken, (4 * host..4 * host + 4).collect::<Vec<_>>());
+        }
+    }
+}
