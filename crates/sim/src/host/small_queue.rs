@@ -6,12 +6,9 @@
 
 use std::collections::VecDeque;
 
-/// Memory of a segment beside its payload, bytes: `struct sk_buff`, `struct skb_shared_info` and the room for headers (x86-64).
-const OVERHEAD: u64 = 896;
-
-/// The same of a buffer, and of what it is cut into (segmentation offload). Linux 6.12 takes the room for headers from a cache of its own, whose
-/// parts also hold what GRO pulls (`SKB_SMALL_HEAD_SIZE`): `struct sk_buff` 256, room 384, `struct skb_shared_info` 320. In virtual time 28 segments
-/// wait for 35 in the host, and leave when it has 34.
+/// Memory of a buffer beside its payload, bytes, whether it is a segment or cut into several (segmentation offload). Linux 6.12 takes the room for
+/// headers from a cache of its own, whose parts also hold what GRO pulls (`SKB_SMALL_HEAD_SIZE`): `struct sk_buff` 256, room 384, `struct
+/// skb_shared_info` 320. In virtual time 28 segments wait for 35 in the host, and leave when it has 34.
 pub const BUFFER: u64 = 256 + 384 + 320;
 
 /// `tcp_limit_output_bytes`.
@@ -43,21 +40,15 @@ impl SmallQueue {
         self.departures.len()
     }
 
-    /// Whether another one waits, where the host holds [`LEAST`] and more: `segment` is the payload of one, `share` what the connection's pacing
-    /// rate sends in the limit's time, bytes.
-    pub fn is_full(&self, segment: u32, share: f64) -> bool {
-        self.holds(u64::from(segment) + OVERHEAD, share)
-    }
-
     /// It holds as much as the limit, with so many bytes of memory each.
     fn holds(&self, each: u64, limit: f64) -> bool {
         // The socket's counter is never 0, so what equals the limit is above it.
         (self.departures.len() as u64 * each) as f64 >= limit
     }
 
-    /// Whether a burst of `bytes` waits (segmentation offload): the limit is twice its memory, or `share` if that is more, which has a limit of its
-    /// own where the connection is not paced; twice all that for retransmissions.
-    pub fn is_full_for(&self, segment: u32, bytes: u64, share: f64, paced: bool, resends: bool) -> bool {
+    /// Whether a buffer of `bytes` waits: the limit is twice its memory, or `share` if that is more, which has a limit of its own where the connection
+    /// is not paced; twice all that for retransmissions. `segment` is the payload of one, `share` what the pacing rate sends in the limit's time, bytes.
+    pub fn is_full(&self, segment: u32, bytes: u64, share: f64, paced: bool, resends: bool) -> bool {
         let share = if paced { share } else { share.min(MOST_UNPACED) };
         let limit = share.max(2.0 * (bytes + BUFFER) as f64);
         self.holds(u64::from(segment) + BUFFER, if resends { 2.0 * limit } else { limit })
@@ -94,8 +85,20 @@ mod tests {
     fn a_fast_connection_holds_what_it_sends_in_the_limits_time() {
         let mut queue = SmallQueue::default();
         (1..=10).for_each(|at| queue.push(at));
-        let memory = 10.0 * (1448.0 + OVERHEAD as f64);
-        assert!(queue.is_full(1448, memory) && !queue.is_full(1448, memory + 1.0));
+        let memory = 10.0 * 2408.0;
+        assert!(queue.is_full(1448, 1448, memory, false, false));
+        assert!(!queue.is_full(1448, 1448, memory + 1.0, false, false));
+    }
+
+    /// 1 MiB hold 435 segments of 2408 bytes, however fast the connection is; as Linux 6.12 has it in virtual time.
+    #[test]
+    fn a_connection_that_is_not_paced_holds_no_more_than_tcp_limit_output_bytes() {
+        let mut queue = SmallQueue::default();
+        (1..=435).for_each(|at| queue.push(at));
+        assert!(!queue.is_full(1448, 1448, 1e9, false, false));
+        queue.push(436);
+        assert!(queue.is_full(1448, 1448, 1e9, false, false));
+        assert!(!queue.is_full(1448, 1448, 1e9, true, false) && !queue.is_full(1448, 1448, 1e9, false, true));
     }
 
     /// 2 * (28 * 1448 + 960) = 83,008 bytes: 35 * 2408 = 84,280 are more, 34 * 2408 = 81,872 less. As Linux 6.12 has it in virtual time.
@@ -103,7 +106,7 @@ mod tests {
     fn a_burst_waits_while_the_host_holds_twice_its_memory() {
         let mut queue = SmallQueue::default();
         (1..=34).for_each(|at| queue.push(at));
-        let is_full = |queue: &SmallQueue, resends| queue.is_full_for(1448, 28 * 1448, 0.0, false, resends);
+        let is_full = |queue: &SmallQueue, resends| queue.is_full(1448, 28 * 1448, 0.0, false, resends);
         assert!(!is_full(&queue, false));
         queue.push(35);
         assert!(is_full(&queue, false) && !is_full(&queue, true));

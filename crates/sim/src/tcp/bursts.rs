@@ -270,7 +270,7 @@ impl Sender {
         }
         // limit = max(2 truesize, sk_pacing_rate >> sk_pacing_shift), twice that for what is sent again (factor 1).
         let share = self.payload_rate() * time.as_secs();
-        let full = self.in_host.is_full_for(self.config.stack.mss, bytes, share, self.paced(), resends);
+        let full = self.in_host.is_full(self.config.stack.mss, bytes, share, self.paced(), resends);
         // What is alone there goes at once.
         if !full || self.board.is_one_burst() {
             return false;

@@ -77,13 +77,11 @@ impl Sender {
         if time.is_zero() || !self.has_something_to_send() {
             return false;
         }
-        let times = 1 << usize::from(resends);
-        if self.in_host.held(now) < small_queue::LEAST * times {
+        if self.in_host.held(now) < small_queue::LEAST << usize::from(resends) {
             return false;
         }
-        // limit = max(2 segments, sk_pacing_rate >> tcp_pacing_shift), twice as much for what is sent again.
-        let share = self.payload_rate() * time.as_secs() * times as f64;
-        let full = self.in_host.is_full(self.config.stack.mss, share);
+        let (mss, share) = (self.config.stack.mss, self.payload_rate() * time.as_secs());
+        let full = self.in_host.is_full(mss, u64::from(mss), share, self.paced(), resends);
         if full {
             self.held_until = self.held_until.max(self.in_host.next_departure());
         }
