@@ -297,7 +297,7 @@ def test_a_reading_of_a_paper_may_need_more_seeds_than_the_default_one() -> None
     runs = [
         sum(len(one.seeds) for one in batches(trim, experiment, quick=False, reading=r)) for r in (DEFAULT, reading)
     ]
-    assert runs[1] == 4 * runs[0]
+    assert runs[1] == 8 * runs[0]
 
 
 def test_an_experiment_may_have_no_more_seeds_whatever_a_reading_asks_for() -> None:
