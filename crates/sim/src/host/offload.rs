@@ -6,7 +6,7 @@
 //! *Departures*: what an application writes last is pushed at once, though the host holds earlier data (`tcp_should_autocork`), which changes no
 //! order on one link; buffers that SACKs or retransmissions join or cut take the memory that they took when they were sent.
 
-use super::send_buffer::Memory;
+use super::send_buffer::Socket;
 use super::small_queue::BUFFER;
 use std::collections::VecDeque;
 
@@ -26,6 +26,7 @@ const BBR_SINGLE: f64 = 1.2e6 / 8.0;
 const WINDOW_DIVISOR: u64 = 3;
 /// `TCP_MSS_DEFAULT`: windows below it are not halved.
 const SMALL_WINDOW: u64 = 536;
+
 /// Segments that a burst should have (`tcp_tso_segs`): what the pacing rate (payload bytes per second, infinite before the first sample) sends in a
 /// millisecond, and more the shorter the least round trip is, ps. `single`: an algorithm that asks for single segments at low rates.
 pub fn goal(mss: u32, pacing: f64, min_rtt: u64, single: bool) -> u32 {
@@ -112,13 +113,12 @@ pub struct Offload {
     ends: VecDeque<u64>,
     /// Where each buffer that is sent and not acknowledged ends.
     sent: VecDeque<u64>,
-    /// Where the last buffer ends: what the application has written into the socket (`write_seq`).
-    frontier: u64,
+    /// Its last buffer ends at the frontier.
+    pub socket: Socket,
     /// Up to where it was told to push (`pushed_seq`).
     pushed: u64,
     /// The largest window that was told.
     most_told: u64,
-    memory: Memory,
 }
 
 impl Offload {
@@ -127,10 +127,9 @@ impl Offload {
         Offload {
             ends: VecDeque::new(),
             sent: VecDeque::new(),
-            frontier: 0,
+            socket: Socket::default(),
             pushed: 0,
             most_told: window,
-            memory: Memory::default(),
         }
     }
 
@@ -151,22 +150,12 @@ impl Offload {
         self.most_told / 2
     }
 
-    /// One past the last byte that the application has written into the socket.
-    pub fn frontier(&self) -> u64 {
-        self.frontier
-    }
-
-    /// The application sleeps until there is room.
-    pub fn waits(&self) -> bool {
-        self.memory.waits()
-    }
-
     // ---- what the application writes (`tcp_sendmsg_locked`) ---------------------------------------------------------
 
     /// Bytes of the last buffer, where the stream is sent up to `nxt`.
     pub fn last(&self, nxt: u64) -> u64 {
         let before = self.ends.len().checked_sub(2).map_or(nxt, |i| self.ends[i]);
-        if self.ends.is_empty() { 0 } else { self.frontier - before }
+        if self.ends.is_empty() { 0 } else { self.socket.frontier - before }
     }
 
     /// The last buffer, or one of its own if that holds `goal` bytes, takes what it has room for of what is written up to `end`; false if the
@@ -175,27 +164,27 @@ impl Offload {
         let mut held = self.last(nxt);
         if self.ends.is_empty() || held >= goal || apart {
             let taken = self.held(acked);
-            if !self.memory.takes(taken) {
+            if !self.socket.takes(taken) {
                 return false;
             }
-            self.ends.push_back(self.frontier);
+            self.ends.push_back(self.socket.frontier);
             held = 0;
         }
-        self.frontier = end.min(self.frontier + (goal - held));
+        self.socket.frontier = end.min(self.socket.frontier + (goal - held));
         if let Some(last) = self.ends.back_mut() {
-            *last = self.frontier;
+            *last = self.socket.frontier;
         }
         true
     }
 
     /// So much is written since it was pushed last that it is pushed again (`forced_push`).
     pub fn must_push(&self) -> bool {
-        self.frontier > self.pushed + self.half_window()
+        self.socket.frontier > self.pushed + self.half_window()
     }
 
     /// What is written is to leave (`tcp_mark_push`).
     pub fn mark_push(&mut self) {
-        self.pushed = self.frontier;
+        self.pushed = self.socket.frontier;
     }
 
     // ---- what leaves (`tcp_write_xmit`) -----------------------------------------------------------------------------
@@ -242,29 +231,17 @@ impl Offload {
     /// Nothing new is sent.
     pub fn stop(&mut self, nxt: u64) {
         self.ends.clear();
-        self.frontier = nxt;
-        self.memory.stop();
+        self.socket.stop(nxt);
     }
 
     // ---- memory -----------------------------------------------------------------------------------------------------
 
     /// Memory of what the socket holds (`sk_wmem_queued`), all below `acked` being acknowledged.
-    fn held(&mut self, acked: u64) -> u64 {
+    pub fn held(&mut self, acked: u64) -> u64 {
         while self.sent.front().is_some_and(|&end| end <= acked) {
             self.sent.pop_front();
         }
-        self.frontier - acked + BUFFER * (self.ends.len() + self.sent.len()) as u64
-    }
-
-    /// The socket may take as much as so many windows of `window` segments need.
-    pub fn expand(&mut self, windows: u64, window: f64, mss: u32) {
-        self.memory.expand(windows, window, mss);
-    }
-
-    /// Whether the application that sleeps is woken.
-    pub fn wakes(&mut self, acked: u64) -> bool {
-        let held = self.held(acked);
-        self.memory.wakes(held)
+        self.socket.frontier - acked + BUFFER * (self.ends.len() + self.sent.len()) as u64
     }
 }
 
@@ -341,14 +318,14 @@ mod tests {
     /// A socket whose application writes up to `end` with one call, as far as it has room, while nothing leaves.
     fn write(offload: &mut Offload, nxt: u64, end: u64) {
         let goal = offload.buffer(MSS);
-        while offload.frontier() < end && offload.fill(0, nxt, end, goal, false) {}
+        while offload.socket.frontier < end && offload.fill(0, nxt, end, goal, false) {}
     }
 
     /// Of an open connection with an initial window of ten: 2 * 10 * 4,352 = 87,040 bytes of memory.
     fn open(window: u64) -> Offload {
         let mut offload = Offload::new(window);
-        offload.expand(2, 10.0, MSS);
-        assert_eq!(offload.memory.limit, 87_040);
+        offload.socket.expand(2, 10.0, MSS);
+        assert_eq!(offload.socket.limit, 87_040);
         offload
     }
 
@@ -427,7 +404,7 @@ mod tests {
         write(&mut offload, segments(10), 1 << 20);
         assert_eq!(offload.ends, [segments(32), segments(54), segments(76)]);
         assert_eq!(offload.held(0), segments(76) + 5 * 960);
-        assert!(offload.waits());
+        assert!(offload.socket.waits());
     }
 
     /// 76 segments are written, eight acknowledged, and seven buffers are left: 105,184 bytes. A window of 17 gives 147,968, of which less than half as
@@ -443,13 +420,13 @@ mod tests {
         }
         write(&mut offload, segments(10), 1 << 20);
         [14, 20, 26].iter().for_each(|&n| offload.note_sent(segments(n)));
-        offload.expand(2, 17.0, MSS);
-        assert_eq!((offload.memory.limit, offload.held(segments(8))), (147_968, 105_184));
-        assert!(!offload.wakes(segments(8)));
-        offload.expand(2, 19.0, MSS);
-        assert_eq!((offload.memory.limit, offload.held(segments(9))), (165_376, 103_736));
-        assert!(offload.wakes(segments(9)));
-        assert!(!offload.waits());
+        offload.socket.expand(2, 17.0, MSS);
+        assert_eq!((offload.socket.limit, offload.held(segments(8))), (147_968, 105_184));
+        assert!(!offload.socket.wakes(105_184));
+        offload.socket.expand(2, 19.0, MSS);
+        assert_eq!((offload.socket.limit, offload.held(segments(9))), (165_376, 103_736));
+        assert!(offload.socket.wakes(103_736));
+        assert!(!offload.socket.waits());
     }
 
     /// Half of 65,160 bytes are written since the last push.
@@ -468,10 +445,10 @@ mod tests {
     #[test]
     fn a_socket_takes_two_windows_of_memory_and_four_mebibytes_at_most() {
         let mut offload = open(65_160);
-        offload.expand(2, 1000.0, MSS);
-        assert_eq!(offload.memory.limit, 4 << 20);
+        offload.socket.expand(2, 1000.0, MSS);
+        assert_eq!(offload.socket.limit, 4 << 20);
         let mut offload = Offload::new(65_160);
-        offload.expand(2, 1.0, 8948);
-        assert_eq!(offload.memory.limit, 2 * 10 * (16_384 + 256));
+        offload.socket.expand(2, 1.0, 8948);
+        assert_eq!(offload.socket.limit, 2 * 10 * (16_384 + 256));
     }
 }

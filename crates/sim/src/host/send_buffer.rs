@@ -15,22 +15,25 @@ const OPTIONS: u64 = 12;
 const HEADERS: u64 = 320 + 320;
 const STRUCT: u64 = 256;
 
-/// The memory that a socket may take for what it holds, bytes (`sk_sndbuf`).
+/// A socket as the application that writes into it sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory {
+pub struct Socket {
+    /// Memory that it may take, bytes (`sk_sndbuf`).
     pub(super) limit: u64,
+    /// One past the last byte that the application has written (`write_seq`).
+    pub frontier: u64,
     /// The application found no room, and sleeps (`SOCK_NOSPACE`).
     waits: bool,
 }
 
-impl Default for Memory {
-    fn default() -> Memory {
-        Memory { limit: LEAST_LIMIT, waits: false }
+impl Default for Socket {
+    fn default() -> Socket {
+        Socket { limit: LEAST_LIMIT, frontier: 0, waits: false }
     }
 }
 
-impl Memory {
-    /// The socket may take as much as so many windows of `window` segments need (`tcp_sndbuf_expand`).
+impl Socket {
+    /// It may take as much memory as so many windows of `window` segments need (`tcp_sndbuf_expand`).
     pub fn expand(&mut self, windows: u64, window: f64, mss: u32) {
         let per_segment = (u64::from(mss) + OPTIONS + HEADERS).next_power_of_two() + STRUCT;
         let segments = (window.max(0.0) as u64).max(LEAST_WINDOW);
@@ -41,6 +44,13 @@ impl Memory {
     pub fn takes(&mut self, held: u64) -> bool {
         self.waits |= held >= self.limit;
         held < self.limit
+    }
+
+    /// The application writes up to `end` what leaves as single segments, as far as there is memory beside what is held.
+    pub fn fill(&mut self, held: Held, end: u64) {
+        while self.frontier < end && self.takes(held.memory(self.frontier)) {
+            self.frontier = end.min(self.frontier + u64::from(held.mss));
+        }
     }
 
     /// The application sleeps until there is room.
@@ -55,35 +65,13 @@ impl Memory {
         wakes
     }
 
-    /// Nothing is written any more.
-    pub fn stop(&mut self) {
-        self.waits = false;
+    /// Nothing is written any more, and what had not left by `nxt` does not leave.
+    pub fn stop(&mut self, nxt: u64) {
+        (self.frontier, self.waits) = (nxt, false);
     }
 }
 
-/// A socket whose buffers hold a segment each: nothing cuts them below TCP.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Socket {
-    pub memory: Memory,
-    /// One past the last byte that the application has written into it (`write_seq`).
-    pub frontier: u64,
-}
-
-impl Socket {
-    /// The application writes up to `end`, as far as there is memory beside what is held.
-    pub fn fill(&mut self, held: Held, end: u64) {
-        while self.frontier < end && self.memory.takes(held.memory(self.frontier)) {
-            self.frontier = end.min(self.frontier + u64::from(held.mss));
-        }
-    }
-
-    /// Whether what is acknowledged wakes the application.
-    pub fn wakes(&mut self, held: Held) -> bool {
-        self.memory.wakes(held.memory(self.frontier))
-    }
-}
-
-/// What is written and not acknowledged.
+/// What is written as single segments and not acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     /// All below is acknowledged.
@@ -95,7 +83,7 @@ pub struct Held {
 
 impl Held {
     /// Its memory, where the stream is written up to `frontier` (`sk_wmem_queued`).
-    fn memory(&self, frontier: u64) -> u64 {
+    pub fn memory(&self, frontier: u64) -> u64 {
         let bytes = frontier.saturating_sub(self.acked);
         let buffers = bytes.div_ceil(u64::from(self.mss)).saturating_sub(u64::from(self.sacked));
         bytes + BUFFER * buffers
@@ -114,7 +102,7 @@ mod tests {
     #[test]
     fn a_socket_begins_with_room_for_two_initial_windows() {
         let mut socket = Socket::default();
-        socket.memory.expand(2, 10.0, 1448);
+        socket.expand(2, 10.0, 1448);
         socket.fill(held(0, 0), u64::MAX);
         assert_eq!(socket.frontier, 37 * 1448);
     }
@@ -123,11 +111,11 @@ mod tests {
     #[test]
     fn the_application_is_woken_once_a_third_is_free() {
         let mut socket = Socket::default();
-        socket.memory.expand(2, 10.0, 1448);
+        socket.expand(2, 10.0, 1448);
         socket.fill(held(0, 0), u64::MAX);
-        assert!(!socket.wakes(held(12, 0)));
-        assert!(socket.wakes(held(13, 0)));
-        assert!(!socket.wakes(held(14, 0)), "it is awake");
+        assert!(!socket.wakes(held(12, 0).memory(socket.frontier)));
+        assert!(socket.wakes(held(13, 0).memory(socket.frontier)));
+        assert!(!socket.wakes(held(14, 0).memory(socket.frontier)), "it is awake");
     }
 
     /// Seven buffers of 1448 and 960 bytes are more than the 16,384 bytes that a socket begins with, six are less.
@@ -135,14 +123,14 @@ mod tests {
     fn a_socket_takes_a_buffer_while_its_memory_is_below_its_limit() {
         let mut socket = Socket::default();
         socket.fill(held(0, 0), 100_000);
-        assert_eq!((socket.frontier, socket.memory.waits()), (7 * 1448, true));
+        assert_eq!((socket.frontier, socket.waits()), (7 * 1448, true));
     }
 
     /// 87,040 bytes less 20 of 1448: 24 buffers of 2408 are less than 58,080, 25 are more.
     #[test]
     fn segments_that_have_arrived_take_the_memory_of_their_bytes() {
         let mut socket = Socket::default();
-        socket.memory.expand(2, 10.0, 1448);
+        socket.expand(2, 10.0, 1448);
         socket.fill(held(0, 20), u64::MAX);
         assert_eq!(socket.frontier, 45 * 1448);
     }
@@ -151,14 +139,14 @@ mod tests {
     fn an_application_that_has_written_all_waits_for_nothing() {
         let mut socket = Socket::default();
         socket.fill(held(0, 0), 5000);
-        assert_eq!((socket.frontier, socket.memory.waits()), (5000, false));
+        assert_eq!((socket.frontier, socket.waits()), (5000, false));
     }
 
     /// 4 MiB, of which each segment takes 2408 bytes: 1742.
     #[test]
     fn a_socket_never_holds_more_than_tcp_wmem_allows() {
         let mut socket = Socket::default();
-        socket.memory.expand(2, 1e6, 1448);
+        socket.expand(2, 1e6, 1448);
         socket.fill(held(0, 0), u64::MAX);
         assert_eq!(socket.frontier, 1742 * 1448);
     }

@@ -1,8 +1,8 @@
 //! TCP small queues: a connection keeps little in its own host, so that a burst does not pass the others there.
 //!
 //! *Source*: Linux `tcp_small_queue_check` (net/ipv4/tcp_output.c): what a socket has in its host (`sk_wmem_alloc`) stays below the larger of two
-//! segments and what its pacing rate sends in 1/1024 s, which `tcp_update_pacing_rate` finds for connections that are not paced, too; twice that
-//! for retransmissions. What the network card has sent counts no more.
+//! segments and what its pacing rate sends in 1/1024 s, which `tcp_update_pacing_rate` finds for connections that are not paced, too, and which is
+//! 1 MiB at most for these (`tcp_limit_output_bytes`); twice that for retransmissions. What the network card has sent counts no more.
 
 use std::collections::VecDeque;
 
@@ -50,7 +50,7 @@ impl SmallQueue {
     /// is not paced; twice all that for retransmissions. `segment` is the payload of one, `share` what the pacing rate sends in the limit's time, bytes.
     pub fn is_full(&self, segment: u32, bytes: u64, share: f64, paced: bool, resends: bool) -> bool {
         let share = if paced { share } else { share.min(MOST_UNPACED) };
-        let limit = share.max(2.0 * (bytes + BUFFER) as f64);
+        let limit = share.max((LEAST as u64 * (bytes + BUFFER)) as f64);
         self.holds(u64::from(segment) + BUFFER, if resends { 2.0 * limit } else { limit })
     }
 

@@ -175,9 +175,10 @@ pub struct Sender {
     pub(super) pace_at: u64,
     pub(super) held_until: u64,
     pub(super) in_host: SmallQueue,
-    /// What the application has written where the network card cuts, and where it does not; neither, and the socket takes all.
+    /// Where the network card cuts: the write queue, with its socket.
     pub(super) offload: Option<Box<Offload>>,
-    pub(super) socket: Option<Socket>,
+    /// The socket where segments leave one by one; none takes all that is written.
+    pub(super) plain_socket: Option<Socket>,
     /// What leaves as one packet began with CWR.
     pub(super) whole_cwr: bool,
     /// First unacknowledged byte when the timer last ended.
@@ -215,7 +216,7 @@ impl Sender {
         // Algorithms that draw the size of each segment hand them down one by one.
         let offloads = config.stack.tso && !config.needs.segment_sizes;
         let offload = offloads.then(|| Box::new(Offload::new(edge.min(u64::from(u16::MAX)))));
-        let socket = (tuned.is_some() && !offloads).then(Socket::default);
+        let plain_socket = (tuned.is_some() && !offloads).then(Socket::default);
         let rates = config.needs.rate_samples.then(Box::default);
         Sender {
             flow,
@@ -247,7 +248,7 @@ impl Sender {
             held_until: 0,
             in_host: SmallQueue::default(),
             offload,
-            socket,
+            plain_socket,
             whole_cwr: false,
             timed_out_at: u64::MAX,
             gate_until: 0,
@@ -306,9 +307,8 @@ impl Sender {
         if let Some(offload) = &mut self.offload {
             offload.stop(self.nxt);
         }
-        if let Some(socket) = &mut self.socket {
-            socket.memory.stop();
-            socket.frontier = self.nxt;
+        if let Some(socket) = &mut self.plain_socket {
+            socket.stop(self.nxt);
         }
     }
 

@@ -95,6 +95,6 @@ impl Sender {
     }
 
     pub(super) fn has_something_to_send(&self) -> bool {
-        self.phase == Phase::Established && (self.board.pending() > 0 || self.nxt < self.written)
+        self.phase == Phase::Established && (self.board.pending() > 0 || self.unsent() > 0)
     }
 }

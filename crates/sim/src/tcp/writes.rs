@@ -4,7 +4,7 @@
 use super::bursts::Asks;
 use super::sender::{Phase, Sender};
 use super::uplink::Uplink;
-use crate::host::send_buffer::Held;
+use crate::host::send_buffer::{Held, Socket};
 use crate::timer::Timer;
 
 /// Bytes of one call, as fanin's player on the virtual kernel and many programs have it.
@@ -22,7 +22,7 @@ impl Sender {
         if self.frontier() == 0 {
             self.expand_buffer();
         }
-        if self.socket.is_some() {
+        if self.plain_socket.is_some() {
             return self.write_segments(net.now);
         }
         while let Some((start, end)) = self.next_call() {
@@ -39,14 +39,14 @@ impl Sender {
         }
         self.note_app_limited(now);
         let (held, end) = (self.held(), self.written);
-        if let Some(socket) = &mut self.socket {
+        if let Some(socket) = &mut self.plain_socket {
             socket.fill(held, end);
         }
     }
 
     /// What the application writes next with one call, which holds bytes of one message: from where, and where the call ends.
     fn next_call(&self) -> Option<(u64, u64)> {
-        let from = self.offload.as_ref()?.frontier();
+        let from = self.offload.as_ref()?.socket.frontier;
         // The first message whose end is not written yet: one without bytes is passed over.
         let message = self.messages.get(self.messages.partition_point(|m| m.end <= from))?;
         let end = message.end.min(from.saturating_add(CALL)).min(self.written);
@@ -64,14 +64,14 @@ impl Sender {
             let Some(offload) = &mut self.offload else { return false };
             if !offload.fill(una, self.nxt, end, goal, apart) {
                 // wait_for_space: tcp_push(TCP_NAGLE_PUSH) if this call has copied any, then sk_stream_wait_memory.
-                if offload.frontier() > start {
+                if offload.socket.frontier > start {
                     offload.mark_push();
                     self.send_as_asked(Asks::ForAllNow, net);
                 }
                 return false;
             }
             apart = false;
-            if offload.frontier() == end {
+            if offload.socket.frontier == end {
                 break;
             }
             // forced_push: __tcp_push_pending_frames(TCP_NAGLE_PUSH); else tcp_push_one if this is the send head.
@@ -108,10 +108,11 @@ impl Sender {
         if self.in_flight() < self.window_in_force() {
             self.expand_buffer();
         }
-        let held = self.held();
-        let wakes = self.offload.as_mut().is_some_and(|offload| offload.wakes(held.acked))
-            || self.socket.as_mut().is_some_and(|socket| socket.wakes(held));
-        if wakes && net.now < self.timer_at {
+        let held = match &mut self.offload {
+            Some(offload) => offload.held(self.una),
+            None => self.held().memory(self.frontier()),
+        };
+        if self.socket_mut().is_some_and(|socket| socket.wakes(held)) && net.now < self.timer_at {
             self.timer_at = net.now;
             net.calendar.schedule_timer(self.timer_at, Timer::Source(self.flow));
         }
@@ -120,35 +121,37 @@ impl Sender {
     fn expand_buffer(&mut self) {
         let (window, mss) = (self.window_in_force(), self.config.stack.mss);
         let windows = WINDOWS + u64::from(self.control.pacing.is_some());
-        if let Some(offload) = &mut self.offload {
-            offload.expand(windows, window, mss);
-        }
-        if let Some(socket) = &mut self.socket {
-            socket.memory.expand(windows, window, mss);
+        if let Some(socket) = self.socket_mut() {
+            socket.expand(windows, window, mss);
         }
     }
 
+    /// What a plain socket holds.
     fn held(&self) -> Held {
         // Without SACK the scoreboard counts what duplicate ACKs let it assume.
         let sacked = if self.recovery.uses_sack() { self.board.sacked() } else { 0 };
         Held { acked: self.una, sacked, mss: self.config.stack.mss }
     }
 
+    #[inline]
+    fn socket(&self) -> Option<&Socket> {
+        self.plain_socket.as_ref().or(self.offload.as_ref().map(|offload| &offload.socket))
+    }
+
+    fn socket_mut(&mut self) -> Option<&mut Socket> {
+        self.plain_socket.as_mut().or(self.offload.as_mut().map(|offload| &mut offload.socket))
+    }
+
     /// The application sleeps until the socket has room.
     #[inline]
     pub(super) fn waits_for_room(&self) -> bool {
-        self.socket.is_some_and(|socket| socket.memory.waits())
-            || self.offload.as_ref().is_some_and(|offload| offload.waits())
+        self.socket().is_some_and(Socket::waits)
     }
 
     /// One past the last byte that TCP has.
     #[inline]
     pub(super) fn frontier(&self) -> u64 {
-        match (&self.socket, &self.offload) {
-            (Some(socket), _) => socket.frontier,
-            (None, Some(offload)) => offload.frontier(),
-            (None, None) => self.written,
-        }
+        self.socket().map_or(self.written, |socket| socket.frontier)
     }
 
     /// Bytes that TCP has and has not sent yet.
