@@ -76,50 +76,37 @@ def test_a_note_about_the_applications_own_time_excuses_requests_that_are_too_sh
         assert verdict(wrong) == "WRONG"
 
 
+class Made:
+    """Thirty requests of 5 ms, which are released as said and begin with so many messages within so many microseconds."""
+
+    def __init__(self, released_by: list[dict[str, object]], first_messages: int, spread_us: int) -> None:
+        self.group = {"released_by": released_by, "spread": {"median_ns": 1_000 * spread_us}}
+        self.closing = {"group": 0, "requests": 30, "first_messages": {"median": first_messages}}
+
+    def round_times_ms(self) -> list[float]:
+        return [5.0] * 30
+
+    def groups_json(self) -> str:
+        return json.dumps([self.group])
+
+    def closings_json(self) -> str:
+        return json.dumps([self.closing])
+
+
 def test_an_applications_own_time_is_told_by_the_pace_of_the_messages_with_which_its_requests_begin() -> None:
-    class Made:
-        """Thirty requests of 5 ms to twelve servers, of which the first two are asked 60 us apart; 50 us from answers to messages."""
-
-        def __init__(self, first: int) -> None:
-            self.first = first
-
-        def round_times_ms(self) -> list[float]:
-            return [5.0] * 30
-
-        def groups_json(self) -> str:
-            inside = {"event": "inside", "delay": {"median_ns": 50_000}}
-            return json.dumps([{"released_by": [inside], "spread": {"median_ns": 60_000}}])
-
-        def closings_json(self) -> str:
-            return json.dumps([{"group": 0, "requests": 30, "first_messages": {"median": self.first}}])
-
     def told(first: int) -> str | None:
-        return closing.unseen(cast(Any, Made(first)))
+        inside = {"event": "inside", "delay": {"median_ns": 50_000}}
+        return closing.unseen(cast(Any, Made([inside], first, 60)))
 
     assert "6% of the median request" in (told(2) or "")
     assert told(12) is None, "2 % of a request"
 
 
 def test_it_is_said_where_no_pause_tells_a_request_from_a_stage() -> None:
-    class Made:
-        """Thirty requests of 5 ms, whose messages follow answers inside of them after 200 us; nine of ten begin within so long after the one before."""
-
-        def __init__(self, within_us: int) -> None:
-            self.within_us = within_us
-
-        def round_times_ms(self) -> list[float]:
-            return [5.0] * 30
-
-        def groups_json(self) -> str:
-            inside = {"event": "inside", "delay": {"median_ns": 200_000}}
-            answers = {"event": "answers", "delay": {"p90_ns": 1_000 * self.within_us}}
-            return json.dumps([{"released_by": [answers, inside], "spread": {"median_ns": 10_000}}])
-
-        def closings_json(self) -> str:
-            return json.dumps([{"group": 0, "requests": 30, "first_messages": {"median": 4}}])
-
     def told(within_us: int) -> str | None:
-        return closing.at_once(cast(Any, Made(within_us)))
+        inside = {"event": "inside", "delay": {"median_ns": 200_000}}
+        answers = {"event": "answers", "delay": {"p90_ns": 1_000 * within_us}}
+        return closing.at_once(cast(Any, Made([answers, inside], 4, 10)))
 
     assert "within 190 µs of the answers" in (told(190) or "")
     assert told(210) is None

@@ -114,13 +114,12 @@ pub fn run(mut parser: lexopt::Parser) -> Result<Value, Error> {
     command(asked)
 }
 
-/// Refuses what is given twice: which of the two was meant, nobody can tell.
+/// Refuses what is given twice, since either may be meant.
 fn once(given: &mut BTreeSet<String>, name: String) -> Result<(), Error> {
-    if given.contains(&name) {
-        return Err(Error::Usage(format!("`{name}` is given twice; give it once")));
+    match given.replace(name) {
+        Some(name) => Err(Error::Usage(format!("`{name}` is given twice; give it once"))),
+        None => Ok(()),
     }
-    given.insert(name);
-    Ok(())
 }
 
 fn all_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {

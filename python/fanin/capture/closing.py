@@ -363,10 +363,9 @@ def unseen(replay: Replay) -> str | None:
 
     Its measure is what the application takes to ask one server after another, and, where a request has stages, from the answers of one to the next.
     """
-    took = sorted(value for value in replay.round_times_ms() if value is not None)
-    if len(took) < FEWEST:
+    median = _median(replay)
+    if median is None:
         return None
-    median = took[len(took) // 2]
     own = max((_own(group, each, median) for group, each in _grouped(replay) if each["requests"]), default=0.0)
     if own <= OWN_SHARE * median:
         return None
@@ -379,23 +378,28 @@ def unseen(replay: Replay) -> str | None:
 
 def at_once(replay: Replay) -> str | None:
     """One sentence where users go on with their next request without a pause, so that no pause tells it from a stage; None where they pause."""
-    took = sorted(value for value in replay.round_times_ms() if value is not None)
-    if len(took) < FEWEST:
+    median = _median(replay)
+    if median is None:
         return None
-    told = [
-        edge["delay"]["p90_ns"] / 1e6
+    within = [
+        delay
         for group, each in _grouped(replay)
-        for edge in group["released_by"]
-        if each["requests"] >= FEWEST and edge["event"] == "answers"
+        for delay in (edge["delay"]["p90_ns"] / 1e6 for edge in group["released_by"] if edge["event"] == "answers")
         # An application that takes as long inside of a request does not pause between two.
-        if edge["delay"]["p90_ns"] / 1e6 <= _own(group, each, took[len(took) // 2])
+        if each["requests"] >= FEWEST and delay <= _own(group, each, median)
     ]
-    if not told:
+    if not within:
         return None
     return (
-        f"nine of ten requests begin within {duration(max(told))} of the answers that their user had waited for, as stages of one request would: if the "
+        f"nine of ten requests begin within {duration(max(within))} of the answers that their user had waited for, as stages of one request would: if the "
         "application asks several times for a request, each may be counted; its traces (--spans) tell"
     )
+
+
+def _median(replay: Replay) -> float | None:
+    """The median request, ms; None of too few."""
+    took = sorted(value for value in replay.round_times_ms() if value is not None)
+    return took[len(took) // 2] if len(took) >= FEWEST else None
 
 
 def _grouped(replay: Replay) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import pickle
-import re
 import select
 import signal
 import socket
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from fanin import _native, errors
 from fanin.confined import wire
+from fanin.confined.environment import environment
 from fanin.disk.scratch import remove_abandoned
 from fanin.errors import AlgorithmError, EngineError, FaninError, Interrupted
 from fanin.process.progress import WATCH
@@ -57,26 +57,6 @@ PROGRAM = (
     "from fanin.confined.worker import serve; serve(int(sys.argv[2]))"
 )
 
-COMPILERS = (
-    "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "COMPILER_PATH",
-    "GCC_EXEC_PREFIX",
-)
-"""Environment variables with places that a compiler reads."""
-
-NEEDED = re.compile(
-    r"PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|CC|XDG_CACHE_HOME|MALLOC_ARENA_MAX|_RJEM_MALLOC_CONF|PYTHON[A-Z0-9]*|(LC|LD|FANIN|POLARS|RAYON|RUST)_\w*|"
-    + "|".join(COMPILERS)
-)
-"""Names of the environment variables that a worker gets: Python's, the libraries', the compiler's and fanin's. Others may be secrets of the user."""
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if NEEDED.fullmatch(name)}
-
 
 def limit_s() -> float:
     """Seconds of processor time without progress after which code is stopped: ``FANIN_CODE_LIMIT_S``, or 20."""
@@ -106,7 +86,7 @@ class _Worker:
                     pass_fds=[there.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    env=_environment(),
+                    env=environment(),
                 )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -252,7 +232,7 @@ class _Call:
         asked = {
             **asked,
             "folder": str(Path.cwd()),
-            "environment": _environment(),
+            "environment": environment(),
             "path": list(sys.path),
             "named": {name: str(path) for name, path in _native.named_c_files()},
         }

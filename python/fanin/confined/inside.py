@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fanin import _native
+from fanin.confined.environment import COMPILERS
 from fanin.disk.scratch import scratch_folder
 
 SYSTEM = (
@@ -139,8 +140,6 @@ def look(name: str) -> dict[str, Any]:
 
 def _confine_compiler(source: Path, cache: Path) -> None:
     """Keep the rights to start programs, to read what compilers read and what is beside the file, and to write into the cache."""
-    from fanin.confined.client import COMPILERS
-
     readable = {*SYSTEM, *_own(), str(source.parent), str(source.resolve().parent), str(cache)}
     for program in dict.fromkeys((os.environ.get("CC", "cc"), "cc", "clang")):
         found = shutil.which(program)
