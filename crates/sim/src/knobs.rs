@@ -284,7 +284,7 @@ knobs! {
         send_jitter: TIME, "random processing time of each packet in its sender, uniform on [0, this), order kept (NS2's overhead_; Linux: interrupts, softirqs)";
         clock_error_ppm: number(0.0), "every link's rate is off by a random part, uniform on plus or minus this many ppm; equal clocks let one flow hold a full queue for ever (IEEE 802.3 allows 100)";
         bucket_latency: TIME, "with tso_whole: every link is a token bucket of that size (tc-tbf), whose timer lets a packet out so much late on average; 0s: links send at their rate, in exact rhythm";
-        tsq_limit: TIME, "a flow waits while its host has two of its segments and what its pacing rate sends in this time (TCP small queues, 1/1024 s); 0s: unlimited";
+        tsq_limit: TIME, "a flow waits while its host has two of its segments and what its pacing rate sends in this time, 1 MiB at most unless it is paced (TCP small queues, 1/1024 s); 0s: unlimited";
         pacing: FLAG, "pace algorithms that do not ask for it at 2.0 or 1.2 times cwnd/srtt (Linux with the fq qdisc)";
         unpaced_segments: count(0, 1_000_000), "first data segments of a connection that pacing does not hold (tcp_update_skb_after_send: 10)";
         pacing_credit: FLAG, "a segment that leaves late shortens the next wait by as much, at most by half (tcp_update_skb_after_send)";
