@@ -249,7 +249,8 @@ def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows() -> None:
     assert found.fits[0].furthest < MOST_APART / 2
     # Lengths are tried a tenth apart: what fits lies on both sides of it.
     lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in found.fits]
-    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.05)
+    assert max(lengths, key=lambda pair: pair[1])[0] == pytest.approx(100, rel=0.05)
+    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.1)
 
 
 def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> None:

@@ -120,9 +120,11 @@ def test_namespaces_behind_token_buckets_let_two_segments_through_as_one_packet(
     found = of_hosts(SHIPPED)
     assert (found["hosts.tso"].value, found["hosts.tso"].certainty) == ("true", "measured")
     whole = found["stack.tso_whole"]
-    assert (whole.low, whole.high) == ("3000B", "4499B")
+    assert (whole.low, whole.high) == ("3028B", "4541B")
     late = found["stack.bucket_latency"]
-    assert (late.value, late.certainty) == ("5.9us", "measured")
+    assert (late.value, late.certainty) == ("16.6us", "measured")
+    frame = found["stack.frame_overhead"]
+    assert (frame.value, frame.certainty) == ("14B", "measured")
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,7 @@ def test_the_hosts_that_are_told_are_in_effect(fanin: Fanin, tmp_path: Path) -> 
     assert fanin("rack", SHIPPED, "--out", "rack.toml").code == 0
     said = tomllib.loads((tmp_path / "rack.toml").read_text())
     assert said["hosts"] == {"tso": True}
-    assert said["stack"] == {"profile": "linux", "tso_whole": "3750B", "bucket_latency": "5.9us", "common_ticks": True}
+    bucket = {"frame_overhead": "14B", "tso_whole": "3217B", "bucket_latency": "16.6us"}
+    assert said["stack"] == {"profile": "linux", **bucket, "common_ticks": True}
     asked = ("--cc", "cubic", "--baseline", "cubic", "--seeds", "1", "--json")
     assert fanin("compare", SHIPPED, "--rack", "rack.toml", *asked).code == 0

@@ -9,7 +9,7 @@ use crate::counts::{Counts, quantile, sum};
 use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
 use crate::delivered::{Delivered, Highest, INTERVAL};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
-use crate::offload::Offload;
+use crate::offload::{LONGEST, Offload};
 use crate::rhythm::Gaps;
 use crate::ticks::{Moments, Ticks};
 use serde::{Deserialize, Serialize};
@@ -52,9 +52,12 @@ pub struct Link {
     pub share: f64,
     /// Half of the samples around the median lie between these rates, bit/s.
     pub quartiles_bps: Option<(u64, u64)>,
-    /// The median time between full packets that follow each other at the link's rate, and what they are late by on average: a line's are exact
-    /// but for the time stamps, a token bucket's as late as its timer. None where too few do.
+    /// The mean time between full packets that follow each other at the link's rate, and how unevenly late they are: a line's are exact but for the
+    /// time stamps, a token bucket's as late as its timer. None where too few do.
     pub rhythm_ns: Option<(u64, u64)>,
+    /// What a full packet is later by, on average, after a burst that passed as one packet, by the length of the burst in segments, from one. None
+    /// where too few are.
+    pub after_burst_ns: Vec<Option<u64>>,
     /// Trains of full packets of one connection: what its sender's link, or a shaper on it, lets through.
     pub sender_samples: u64,
     /// The most frequent rate of such trains, bit/s on the wire; none without one.
@@ -101,6 +104,9 @@ struct Receiver {
     addr: Addr,
     together: Spacing,
     gaps: Gaps,
+    /// Segments of the last packet where it was a burst, otherwise zero.
+    whole: usize,
+    after_bursts: Vec<Gaps>,
     all: Rates,
     senders: Rates,
     passed: Busiest,
@@ -308,6 +314,8 @@ impl Receiver {
             addr,
             together: Spacing::default(),
             gaps: Gaps::default(),
+            whole: 0,
+            after_bursts: Vec::new(),
             all: Rates::default(),
             senders: Rates::default(),
             passed: Busiest::default(),
@@ -333,13 +341,28 @@ impl Receiver {
             self.merged += 1;
             self.acked.merged(u64::from(payload), u64::from(segment), OVERHEAD);
         }
-        if self.together.held > 0 && payload >= FULL && !merged {
-            self.gaps.count(at - self.together.last);
+        if payload >= FULL && !merged {
+            let gap = at - self.together.last;
+            if self.together.held > 0 {
+                self.gaps.count(gap);
+            } else if self.whole > 0 {
+                self.after_burst(gap);
+            }
         }
+        self.whole = if merged { payload.div_ceil(segment) as usize } else { 0 };
         let rate = self.together.packet(payload, at, merged, 0)?;
         self.all.count(rate);
         let (mode, share) = if self.all.0.total.is_multiple_of(ASKED_EVERY) { self.all.mode() } else { (None, 0.0) };
         mode.filter(|_| share >= MOST)
+    }
+
+    /// A full packet came so many nanoseconds after a burst that passed as one packet.
+    fn after_burst(&mut self, ns: u64) {
+        if self.whole <= LONGEST {
+            let most = self.after_bursts.len().max(self.whole);
+            self.after_bursts.resize_with(most, Gaps::default);
+            self.after_bursts[self.whole - 1].count(ns);
+        }
     }
 
     /// Counted in bins 5% wide from one microsecond.
@@ -361,6 +384,8 @@ impl Receiver {
         let (rate_bps, share) = self.all.mode();
         let (sender_rate_bps, sender_share) = self.senders.mode();
         let round_trips_ns = self.round_trips();
+        let rhythm_ns = rate_bps.and_then(|bps| self.gaps.rhythm(bps));
+        let later = |after: &Gaps| after.longer_than(rhythm_ns?.0, rate_bps?);
         Link {
             round_trips_ns,
             receiver: self.addr.ip(),
@@ -368,7 +393,8 @@ impl Receiver {
             rate_bps,
             share,
             quartiles_bps: self.all.quantile(0.25).zip(self.all.quantile(0.75)),
-            rhythm_ns: rate_bps.and_then(|bps| self.gaps.rhythm(bps)),
+            after_burst_ns: self.after_bursts.iter().map(later).collect(),
+            rhythm_ns,
             sender_samples: self.senders.0.total,
             sender_rate_bps,
             sender_share,
@@ -471,6 +497,24 @@ mod tests {
     fn the_rhythm_of_a_line_is_exact() {
         let (median, late) = seen(300, 0).rhythm_ns.unwrap();
         assert!(median.abs_diff(41_013) < 1_300 && late < 100, "{median} {late}");
+    }
+
+    #[test]
+    fn a_packet_is_late_after_an_uncut_burst_by_what_it_comes_later_than_after_one_segment() {
+        let (mut links, mut at) = (Links::default(), 1_000_000);
+        for n in 0..2_400_u64 {
+            // Every twelfth packet is two segments, after which the next one comes 7 us later.
+            let whole = n % 12 == 11;
+            let s = Segment { dst: Addr(7), payload: if whole { 2 * 1_448 } else { 1_448 }, ..Segment::default() };
+            at += 12_304 * (1 + u64::from(whole)) + if n % 12 == 0 { 7_000 } else { 0 };
+            links.data(&s, 1_448, at);
+        }
+        let link = links.finish().remove(0);
+        assert!(
+            matches!(link.after_burst_ns[..], [None, Some(late)] if late.abs_diff(7_000) < 200),
+            "{:?}",
+            link.after_burst_ns
+        );
     }
 
     #[test]

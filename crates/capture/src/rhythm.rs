@@ -1,6 +1,8 @@
 //! The rhythm in which full packets leave a link.
 //!
-//! A line sends back to back, exactly. A token bucket sends when its timer wakes up, and each packet is late by another time.
+//! A line sends back to back, exactly. A token bucket sends when its timer wakes up, and each packet is late by another time. Its tokens make up
+//! for that with the next packet, but for what they grow beyond its burst (tc-tbf): a burst of segments that it lets through as one packet needs
+//! nearly all that it holds, so the packet after it is late for good.
 
 use crate::counts::{Counts, quantile, sum};
 use crate::decode::WIRE_OVERHEAD;
@@ -13,6 +15,8 @@ const GAPS_PER_DOUBLING: usize = 64;
 const IN_RHYTHM: Range<f64> = 0.5..1.5;
 /// Fewer gaps tell no rhythm.
 const FEWEST_GAPS: u64 = 100;
+/// The same after a burst, which makes the next packet late. From two on a packet is missing in between.
+const AFTER_BURST: Range<f64> = 0.5..1.75;
 /// Bytes on the wire of a full packet.
 const ETHERNET: u32 = 1_448 + WIRE_OVERHEAD;
 
@@ -42,18 +46,38 @@ impl Gaps {
         ((bin - doublings * GAPS_PER_DOUBLING) as f64 + 0.5) * (1_u64 << doublings) as f64
     }
 
-    /// The median of the gaps in the rhythm of a link with this rate, and what its packets are late by.
+    /// The mean of the gaps in the rhythm of a link with this rate, and how unevenly late its packets are.
     ///
     /// What two packets are late by, each exponentially distributed, differs by as much on average.
     pub fn rhythm(&self, bps: u64) -> Option<(u64, u64)> {
-        let packet = f64::from(ETHERNET) * 8e9 / bps as f64;
-        let gaps = self.0.all().map(|(bin, n)| (Gaps::middle(bin), n));
-        let inside = gaps.filter(|&(ns, _)| IN_RHYTHM.contains(&(ns / packet)));
+        let packet = Gaps::packet(bps);
+        let inside = self.between(IN_RHYTHM.start * packet..IN_RHYTHM.end * packet);
         let count = sum(inside.clone());
         let median = quantile(inside.clone(), 0.5).filter(|_| count >= FEWEST_GAPS)?;
-        let off: f64 = inside.map(|(ns, n)| (ns - median).abs() * n as f64).sum();
-        let late = untruncated(off / count as f64, (IN_RHYTHM.end - 1.0) * packet).min(packet);
-        Some((median as u64, late as u64))
+        let mean =
+            |of: &dyn Fn(f64) -> f64| inside.clone().map(|(ns, n)| of(ns) * n as f64).sum::<f64>() / count as f64;
+        let off = mean(&|ns| (ns - median).abs());
+        let late = untruncated(off, (IN_RHYTHM.end - 1.0) * packet).min(packet);
+        Some((mean(&|ns| ns) as u64, late as u64))
+    }
+
+    /// What these gaps, each after a burst that passed as one packet, are longer by on average than `usual`, that after one segment.
+    pub fn longer_than(&self, usual: u64, bps: u64) -> Option<u64> {
+        let packet = Gaps::packet(bps);
+        let inside = self.between(AFTER_BURST.start * packet..AFTER_BURST.end * packet);
+        let count = sum(inside.clone());
+        let mean = inside.map(|(ns, n)| ns * n as f64).sum::<f64>() / count as f64;
+        (count >= FEWEST_GAPS).then_some((mean as u64).saturating_sub(usual))
+    }
+
+    /// Middles of the bins in this range, each with its count.
+    fn between(&self, ns: Range<f64>) -> impl Iterator<Item = (f64, u64)> + Clone {
+        self.0.all().map(|(bin, n)| (Gaps::middle(bin), n)).filter(move |(middle, _)| ns.contains(middle))
+    }
+
+    /// What a full packet takes, nanoseconds.
+    fn packet(bps: u64) -> f64 {
+        f64::from(ETHERNET) * 8e9 / bps as f64
     }
 }
 
@@ -104,6 +128,26 @@ mod tests {
     fn a_hundred_gaps_tell_a_rhythm() {
         assert!(rhythm(99, 12_304).is_none());
         assert!(rhythm(100, 12_304).is_some_and(|median| median.abs_diff(12_304) < 123));
+    }
+
+    /// What so many equal gaps after bursts are longer by than the usual one, where a full packet takes 12,304 ns.
+    fn longer(count: u64, ns: u64) -> Option<u64> {
+        let mut gaps = Gaps::default();
+        (0..count).for_each(|_| gaps.count(ns));
+        gaps.longer_than(12_304, 1_000_000_000)
+    }
+
+    #[test]
+    fn a_hundred_gaps_after_bursts_tell_what_the_packet_after_one_is_late_by() {
+        assert!(longer(99, 19_304).is_none());
+        assert!(longer(100, 19_304).is_some_and(|late| late.abs_diff(7_000) < 193));
+        assert_eq!(longer(100, 11_000), Some(0));
+    }
+
+    #[test]
+    fn gaps_after_bursts_of_less_than_half_or_more_than_seven_quarters_of_a_packet_are_none_of_the_link_s() {
+        assert!(longer(100, 6_300).is_some() && longer(100, 21_300).is_some());
+        assert!(longer(100, 6_000).is_none() && longer(100, 21_800).is_none());
     }
 
     #[test]

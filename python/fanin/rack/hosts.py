@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,8 +24,20 @@ OCCURS = 0.005
 IN_STEP = 0.4
 """Share of the trains of packets at the rate of the link from which on their rhythm is its."""
 
-USUALLY_LATE = "4us"
-"""What timers of token buckets were late by on average in five captures: 3.7 to 5.9 us (Linux 6.18 on virtual machines)."""
+USUALLY_LOST = 8_000.0
+"""What packets after uncut bursts were late by, nanoseconds, on average in four captures: 6.4 to 12.3 us (Linux 6.18 on virtual machines)."""
+
+HEADER = 14
+"""Bytes that a token bucket of tc counts beside a packet: Ethernet's header, without checksum, preamble and gap (sch_tbf.c, ``qdisc_pkt_len``)."""
+
+EXACT = 0.002
+"""A rhythm that is so near to what packets without any frame take is that of a simulated link."""
+
+SHORTEST_LATE = 100.0
+"""Nanoseconds; what is late by less is late by the resolution of the time stamps."""
+
+ROOM = 8
+"""A burst of segments leaves a token bucket room for at least this part of a packet: users set it a little above what it shall let through."""
 
 USUAL_HZ = 250
 """Ticks per second of the profile `linux` (Debian's CONFIG_HZ)."""
@@ -33,7 +46,7 @@ CLEARLY = 0.02
 """Share of bursts on the wrong side of the size from which on they are cut: retransmissions that look like new data."""
 
 
-def offload(link: dict[str, Any] | None, mtu: int, *, near: bool = False) -> tuple[Finding, ...]:
+def offload(link: dict[str, Any] | None, mtu: int, bps: float, *, near: bool = False) -> tuple[Finding, ...]:
     """What bursts inside messages to one receiver say of its senders' segmentation offload; nothing where that is not clear.
 
     Parameters
@@ -42,26 +55,28 @@ def offload(link: dict[str, Any] | None, mtu: int, *, near: bool = False) -> tup
         Of :attr:`fanin.TrainsResult.links`: ``offload`` has ``bursts`` and ``whole`` by length in segments, from one.
     mtu : int
         Bytes of a full packet with IP header.
+    bps : float
+        The rate of the link, bit/s.
     near : bool
         The tap is behind the queue, where packets keep the rhythm of the link.
 
     Returns
     -------
     tuple of Finding
-        ``hosts.tso``, ``stack.tso_whole`` and ``stack.bucket_latency``, each where it shows.
+        ``hosts.tso``, ``stack.frame_overhead``, ``stack.tso_whole`` and ``stack.bucket_latency``, each where it shows.
 
     Examples
     --------
     A token bucket with a burst of 3200 bytes lets two segments through as one packet and cuts three:
 
     >>> seen = {"bursts": [0, 3060, 1743, 764], "whole": [0, 3060, 0, 0]}
-    >>> link = {"offload": seen, "share": 0.8, "rhythm_ns": (40_960, 4_200)}
-    >>> [(f.key, f.value, f.low, f.high) for f in offload(link, 1500, near=True)][1:]
-    [('stack.tso_whole', '3750B', '3000B', '4499B'), ('stack.bucket_latency', '4.2us', None, None)]
+    >>> link = {"offload": seen, "share": 0.8, "rhythm_ns": (40_400, 4_200), "after_burst_ns": [None, 7_200]}
+    >>> [(f.key, f.value, f.low, f.high) for f in offload(link, 1500, 300e6, near=True)][1:]
+    [('stack.frame_overhead', '14B', None, None), ('stack.tso_whole', '3217B', '3028B', '4541B'), ('stack.bucket_latency', '11.3us', None, None)]
 
     An application that writes 16 KB at a time, on hosts without offload:
 
-    >>> offload({"offload": {**seen, "bursts": [0] * 10 + [150, 120], "whole": []}}, 1500)
+    >>> offload({"offload": {**seen, "bursts": [0] * 10 + [150, 120], "whole": []}}, 1500, 300e6)
     ()
     """
     if link is None:
@@ -83,16 +98,11 @@ def offload(link: dict[str, Any] | None, mtu: int, *, near: bool = False) -> tup
         return (tso,)
     shown = [f"{n:,} of {length} segments" for length, n in bursts.items() if length <= most and n]
     longer = sum(n for length, n in bursts.items() if length > most)
-    uncut = Finding(
-        "stack.tso_whole",
-        f"{(2 * most + 1) * mtu // 2}B",
-        "measured",
+    cut = (
         f"the bursts of at most {most} segments crossed the network as one packet each ({enumeration(shown)}), and none of {longer:,} longer ones "
-        "did: nothing on the way but a token bucket cuts them",
-        f"{most * mtu}B",
-        f"{(most + 1) * mtu - 1}B",
+        "did: nothing on the way but a token bucket cuts them"
     )
-    return tso, uncut, _timer(link, near=near)
+    return tso, *_bucket(link, most, mtu, bps, cut, near=near)
 
 
 def ticks(link: dict[str, Any] | None) -> tuple[Finding, ...]:
@@ -130,23 +140,59 @@ def ticks(link: dict[str, Any] | None) -> tuple[Finding, ...]:
     return (shared,) if hz == USUAL_HZ else (shared, told)
 
 
-def _timer(link: dict[str, Any], *, near: bool) -> Finding:
-    """How late the timer of a token bucket is."""
-    rhythm, key = link["rhythm_ns"], "stack.bucket_latency"
-    if not near or rhythm is None or link["share"] < IN_STEP:
-        return Finding(
-            key,
-            USUALLY_LATE,
-            "assumed",
-            "the timer of a token bucket is late by a few microseconds; the rhythm of what left it is not in the capture",
-        )
-    between, late = (ns / 1e3 for ns in rhythm)
-    return Finding(
-        key,
-        f"{late:.1f}us",
-        "measured",
-        f"packets that waited left it {between:.1f} us one behind the other, and {late:.1f} us late on average",
+def _bucket(link: dict[str, Any], most: int, mtu: int, bps: float, cut: str, *, near: bool) -> tuple[Finding, ...]:
+    """What a token bucket counts, holds, and is late by, where it lets bursts of at most `most` segments through, for which `cut` speaks.
+
+    Its tokens make up for what its timer is late by, but for those beyond what it holds. A burst of `most` segments leaves it little room, ``room`` of
+    time: what it is late by beyond that is lost. Where that is exponentially distributed with the mean ``late``, ``late * exp(-room / late)`` is lost on
+    average. This is what the packet after the burst is later by than others. Which of two is larger, room or lateness, it does not tell.
+    """
+    rhythm, after = link["rhythm_ns"], link["after_burst_ns"]
+    seen = near and rhythm is not None and link["share"] >= IN_STEP
+    simulated = seen and abs(rhythm[0] * bps / 8e9 / mtu - 1.0) <= EXACT
+    frame = mtu if simulated else mtu + HEADER
+    lost = after[most - 1] if seen and most <= len(after) else None
+    uneven = float(rhythm[1]) if seen else 0.0
+    least = max(USUALLY_LOST if lost is None else lost, SHORTEST_LATE)
+    room = frame / ROOM * 8e9 / bps
+    late = max(room / _product_logarithm(room / least), uneven)
+    size = min(most * frame + int(late * math.log(late / least) * bps / 8e9), (most + 1) * frame - 1)
+    counted = Finding(
+        "stack.frame_overhead",
+        f"{HEADER}B",
+        "measured" if seen else "assumed",
+        "a token bucket of tc counts the header of Ethernet"
+        + (
+            f", and {mtu}-byte packets that waited left it {rhythm[0] / 1e3:.1f} us one behind the other"
+            if seen
+            else ""
+        ),
     )
+    holds = Finding("stack.tso_whole", f"{size}B", "measured", cut, f"{most * frame}B", f"{(most + 1) * frame - 1}B")
+    timer = Finding(
+        "stack.bucket_latency",
+        f"{late / 1e3:.1f}us",
+        "assumed" if lost is None else "measured",
+        "the timer of a token bucket is late by some microseconds; the rhythm of what left it is not in the capture"
+        if lost is None
+        else f"packets that waited left it {uneven / 1e3:.1f} us unevenly on average, and those after a burst of {most} segments {lost / 1e3:.1f} us later "
+        "than others: tokens are lost",
+    )
+    return (*(() if simulated else (counted,)), holds, timer)
+
+
+def _product_logarithm(product: float) -> float:
+    """The positive x with ``x * exp(x) == product``, by Newton's method from above.
+
+    Examples
+    --------
+    >>> round(_product_logarithm(math.e), 12)
+    1.0
+    """
+    x = math.log1p(product)
+    for _ in range(10):
+        x -= (x - product * math.exp(-x)) / (1.0 + x)
+    return x
 
 
 def _from_two(by_length: Sequence[int]) -> dict[int, int]:

@@ -170,7 +170,7 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     )
     findings = as_fit((the_rate, _delay(towards), queue, mark(towards, bps, queue)), found.fitness)
     if found.fitness.lacks("rack") is None:
-        findings += (*offload(link, _mtu(towards), near=near), *ticks(link))
+        findings += (*offload(link, _mtu(towards), bps, near=near), *ticks(link))
     warnings = tuple(_warnings(towards, findings))
     notes = (*_notes(towards, findings), *needless(found, aggregator))
     return RackProposal(findings, warnings, command, Path(found.summary["file"]).name, found.fitness, notes)
