@@ -8,7 +8,7 @@ use crate::conn::Cut;
 use serde::Serialize;
 
 /// Rows of a table: a burst has at most 64 KiB, 45 segments of Ethernet. What is longer, of smaller segments, counts as this.
-pub(crate) const LONGEST: usize = 64;
+const LONGEST: usize = 64;
 
 /// Bursts of full segments to a receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

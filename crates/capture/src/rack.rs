@@ -9,7 +9,7 @@ use crate::counts::{Counts, quantile, sum};
 use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
 use crate::delivered::{Delivered, Highest, INTERVAL};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
-use crate::offload::{LONGEST, Offload};
+use crate::offload::Offload;
 use crate::rhythm::Gaps;
 use crate::ticks::{Moments, Ticks};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ const PER_DOUBLING: f64 = 14.0;
 const LEAST: f64 = 1e6;
 /// Bins: up to 1 Tb/s.
 const BINS: usize = 280;
+/// Segments of the longest burst after which the next packet is timed: a token bucket that lets ten through holds 15 KB.
+const LONGEST: usize = 10;
 /// Receivers followed; more are the clients of a busy server, each with little traffic.
 const MOST_RECEIVERS: usize = 256;
 
@@ -55,8 +57,8 @@ pub struct Link {
     /// The mean time between full packets that follow each other at the link's rate, and how unevenly late they are: a line's are exact but for the
     /// time stamps, a token bucket's as late as its timer. None where too few do.
     pub rhythm_ns: Option<(u64, u64)>,
-    /// What a full packet is later by, on average, after a burst that passed as one packet, by the length of the burst in segments, from one. None
-    /// where too few are.
+    /// What a full packet is later by, on average, after a burst that passed as one packet, by the length of the burst in segments, from one to
+    /// ten. None where too few are.
     pub after_burst_ns: Vec<Option<u64>>,
     /// Trains of full packets of one connection: what its sender's link, or a shaper on it, lets through.
     pub sender_samples: u64,
@@ -104,9 +106,10 @@ struct Receiver {
     addr: Addr,
     together: Spacing,
     gaps: Gaps,
-    /// Segments of the last packet where it was a burst, otherwise zero.
-    whole: usize,
-    after_bursts: Vec<Gaps>,
+    /// Times from a burst that passed as one packet to the next packet, by segments of the burst.
+    after_bursts: [Gaps; LONGEST],
+    /// Where those after the last packet belong; nowhere after a single segment.
+    whole: Option<usize>,
     all: Rates,
     senders: Rates,
     passed: Busiest,
@@ -314,8 +317,8 @@ impl Receiver {
             addr,
             together: Spacing::default(),
             gaps: Gaps::default(),
-            whole: 0,
-            after_bursts: Vec::new(),
+            after_bursts: Default::default(),
+            whole: None,
             all: Rates::default(),
             senders: Rates::default(),
             passed: Busiest::default(),
@@ -342,27 +345,17 @@ impl Receiver {
             self.acked.merged(u64::from(payload), u64::from(segment), OVERHEAD);
         }
         if payload >= FULL && !merged {
-            let gap = at - self.together.last;
             if self.together.held > 0 {
-                self.gaps.count(gap);
-            } else if self.whole > 0 {
-                self.after_burst(gap);
+                self.gaps.count(self.quiet);
+            } else if let Some(after) = self.whole.and_then(|place| self.after_bursts.get_mut(place)) {
+                after.count(self.quiet);
             }
         }
-        self.whole = if merged { payload.div_ceil(segment) as usize } else { 0 };
+        self.whole = merged.then(|| payload.div_ceil(segment.max(1)) as usize - 1);
         let rate = self.together.packet(payload, at, merged, 0)?;
         self.all.count(rate);
         let (mode, share) = if self.all.0.total.is_multiple_of(ASKED_EVERY) { self.all.mode() } else { (None, 0.0) };
         mode.filter(|_| share >= MOST)
-    }
-
-    /// A full packet came so many nanoseconds after a burst that passed as one packet.
-    fn after_burst(&mut self, ns: u64) {
-        if self.whole <= LONGEST {
-            let most = self.after_bursts.len().max(self.whole);
-            self.after_bursts.resize_with(most, Gaps::default);
-            self.after_bursts[self.whole - 1].count(ns);
-        }
     }
 
     /// Counted in bins 5% wide from one microsecond.
@@ -511,7 +504,7 @@ mod tests {
         }
         let link = links.finish().remove(0);
         assert!(
-            matches!(link.after_burst_ns[..], [None, Some(late)] if late.abs_diff(7_000) < 200),
+            matches!(link.after_burst_ns[..2], [None, Some(late)] if late.abs_diff(7_000) < 200),
             "{:?}",
             link.after_burst_ns
         );
