@@ -136,6 +136,21 @@ fn four_data_packets_for_each_packet_of_the_other_side_may_be_requests_and_their
     assert_eq!((answered(400), answered(401)), ([0, 0], [401, 100]));
 }
 
+/// 700 bytes to the server, 10 of them missing, and 300 to the client.
+#[test]
+fn a_connection_has_one_direction_where_no_packet_of_either_is_in_the_file() {
+    let sided = |[to_server, to_client]: [u64; 2]| {
+        let mut connection = crate::connections::tests::connection(0, 0);
+        (connection.to_server.packets, connection.to_client.packets) = (to_server, to_client);
+        (connection.to_server.unique_bytes, connection.to_server.missing_bytes) = (690, 10);
+        connection.to_client.unique_bytes = 300;
+        let mut measured = Measured::default();
+        measured.add(&Quality::default(), &connection);
+        measured.sided
+    };
+    assert_eq!([[1, 1], [1, 0], [0, 1]].map(sided), [[1_000, 0], [1_000, 1_000], [1_000, 1_000]]);
+}
+
 #[test]
 fn a_tenth_of_the_payload_on_one_direction_or_under_two_addresses_is_too_much() {
     let sided = |one| of(Measured { sided: [1_000_000, one], ..whole() });
