@@ -403,6 +403,17 @@ mod tests {
         assert_eq!((bursts(500_000), bursts(500_001)), (1, 2));
     }
 
+    /// The first is answered after 200 us.
+    #[test]
+    fn what_is_asked_when_the_last_answer_has_come_may_follow_it() {
+        let bursts = |apart: u64| {
+            let mut talks = [talk(0, None, 1_000), talk(1, None, 1_000 + apart)];
+            talks[0].times[0].answered = Some(201_000);
+            in_time(&talks, &asks(&talks)).len()
+        };
+        assert_eq!([199_999, 200_000, 200_001].map(bursts), [1, 2, 2]);
+    }
+
     #[test]
     fn an_application_asks_within_5_ms_on_what_it_opened_for_that() {
         let decided = |asked: u64, messages: usize| {

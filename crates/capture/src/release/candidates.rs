@@ -344,20 +344,20 @@ pub(super) fn choose(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask
     };
     if class.inside.is_some() {
         let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
-        let second = second(n, &first, class, &candidates, &score);
+        let second = second(&first, class, &candidates, &score);
         return Choice { first: Some(first), second, some_will_do };
     }
     let alone_is_better = alone_is_better(class, &own, &first);
     if alone_is_better && !class.is_company() {
         // A single connection may follow something else now and then: a hedged request.
-        let second = second(n, &own, class, &others, &score);
+        let second = second(&own, class, &others, &score);
         return Choice { first: None, second, some_will_do: false };
     }
     if alone_is_better {
         return nothing;
     }
     let candidates: Vec<Score> = loops.into_iter().chain(others).collect();
-    let second = second(n, &first, class, &candidates, &score);
+    let second = second(&first, class, &candidates, &score);
     Choice { first: Some(first), second, some_will_do }
 }
 
@@ -430,7 +430,6 @@ fn unexplained(class: &Class) -> Choice {
 
 /// A cause for the bursts that `first` does not explain: it had not happened, or much earlier or later than it does mostly.
 fn second(
-    _n: usize,
     first: &Score,
     class: &Class,
     candidates: &[Score],

@@ -59,6 +59,20 @@ fn some_answers_will_do_where_pauses_after_all_are_clearly_less_steady_and_four_
     assert!(!some(4.49, 200_001) && !some(4.51, 200_000));
 }
 
+/// Of twenty rounds the first so many after the one that begins have no delay, the others the median. A class needs four rounds, three with one before.
+#[test]
+fn three_rounds_that_the_first_cause_does_not_explain_may_have_a_second() {
+    let second_for = |strays: usize| {
+        let bursts = vec![Burst { asks: Vec::new() }; 20];
+        let delays = (0..20).map(|n| (n > strays).then_some(1_000_000)).collect();
+        let first = Score { delays, ..all_but(0, 5.0, 0) };
+        let timer = score(Kind::Timer, 1.0, 2.0, 0, 0);
+        let found = second(&first, &Class { bursts, ..company() }, &[timer], &|kind, _| score(kind, 1.0, 2.0, 0, 0));
+        found.map(|score| score.kind)
+    };
+    assert_eq!([2, 3, 4].map(second_for), [None, Some(Kind::Timer), Some(Kind::Timer)]);
+}
+
 /// Before each of ten rounds an answer of another class came.
 #[test]
 fn the_three_classes_whose_answers_come_last_most_often_are_tried() {
