@@ -279,13 +279,11 @@ impl Sender {
             self.recovery.rack().probe = None;
         }
         let reduces = probe.repeats && repaired && !for_nothing;
-        if reduces && self.recovery.uses_prr() && matches!(self.state, State::Open | State::Disorder | State::Cwr) {
+        // Not in CWR, which ends at the latest where the data do that were out before the probe.
+        if reduces && self.recovery.uses_prr() && matches!(self.state, State::Open | State::Disorder) {
             // Linux reduces by way of CWR, as for an echo, not by way of a recovery: DCTCP takes alpha's part, not half.
             let cause = if self.config.needs.dctcp_ecn { Cause::Ecn } else { Cause::Loss };
             self.notify_cc(net.now, |cc, conn| cc.on_congestion(conn, cause));
-            if self.state == State::Cwr {
-                self.set_state(if self.board.sacked() > 0 { State::Disorder } else { State::Open }, net);
-            }
         }
     }
 }
