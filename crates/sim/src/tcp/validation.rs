@@ -146,10 +146,7 @@ impl Validation {
             return None;
         }
         self.used = self.used.max(s.in_flight);
-        // Times are compared in jiffies; mostly they are so far apart that the ticks do not matter.
-        let timer = rto().timer;
-        if s.now - self.stamp + s.clock.step() < timer || s.clock.between(self.stamp, s.now) < s.clock.rounded_up(timer)
-        {
+        if s.clock.between(self.stamp, s.now) < s.clock.rounded_up(rto().timer) {
             return None;
         }
         // Application-limited for an RTO (RFC 2861 section 3.2; tcp_cwnd_application_limited).
@@ -330,6 +327,54 @@ mod tests {
         let jiffies = Clock::new(&Stack { hz: 250, ..stack }, 1, 0);
         let window = |rtos| idle_on(jiffies, CwndValidation::Linux, 10.0, rtos).cwnd;
         assert_eq!([window(1.01), window(1.021)], [64.0, 32.0]);
+    }
+
+    /// From 1 ms on 20 packets of 64 are used, under a timer of 200 ms. Of ticks of 4 ms the fiftieth begins at 200 ms: (64 + 20) / 2 and 3/4 of 64.
+    #[test]
+    fn linux_gives_up_half_of_what_was_not_used_for_a_timer_in_jiffies() {
+        let stack = Stack { common_ticks: true, ..Stack::linux() };
+        let clock = Clock::new(&Stack { hz: 250, ..stack }, 1, 0);
+        let reduced = |us: u64, in_flight: f64| {
+            let mut v = Validation::new(CwndValidation::Linux);
+            let window = Window { cwnd: 64.0, ssthresh: 10.0 };
+            let (initial_window, srtt) = (10.0, 1_000_000_000);
+            let at = |us: u64| CwvInput {
+                now: us * 1_000_000,
+                clock,
+                window,
+                initial_window,
+                in_flight,
+                srtt,
+                una: 0,
+                nxt: 1,
+            };
+            let timers = || Rto { timer: 200_000_000_000, raw: 1_000_000_000 };
+            assert_eq!(v.on_start(&at(1_000), timers), None);
+            v.note_use(&at(us), false, timers).map(|r| (r.window.cwnd, r.window.ssthresh, r.idle))
+        };
+        let used_20 = [199_999, 200_000, 204_000].map(|us| reduced(us, 20.0));
+        assert_eq!(used_20, [None, Some((42.0, 48.0, 0)), Some((42.0, 48.0, 0))]);
+        assert_eq!([reduced(204_000, 63.0), reduced(204_000, 64.0)], [Some((63.5, 48.0, 0)), None], "all is used");
+    }
+
+    /// The window of data ends where what is to be sent next began when it was judged last.
+    #[test]
+    fn what_was_used_holds_until_its_window_of_data_is_acknowledged_or_more_is_used() {
+        let mut v = Validation::new(CwndValidation::None);
+        let avoidance = Window { cwnd: 10.0, ssthresh: 5.0 };
+        let slow_start = |cwnd| Window { cwnd, ssthresh: 100.0 };
+        let mut use_of = |una: u64, nxt: u64, in_flight: f64, limited: bool| {
+            let (clock, window) = (Clock::EXACT, avoidance);
+            let s = CwvInput { now: 1, clock, window, initial_window: 10.0, in_flight, srtt: 1, una, nxt };
+            v.note_use(&s, limited, || Rto { timer: 1, raw: 1 });
+            // The window was full, or less than twice of what was out.
+            [v.cwnd_limited(avoidance), v.cwnd_limited(slow_start(5.9)), v.cwnd_limited(slow_start(7.9))]
+        };
+        assert_eq!(use_of(0, 10, 10.0, true), [true; 3]);
+        assert_eq!(use_of(9, 15, 12.0, false), [true; 3], "the window was full within these ten");
+        assert_eq!(use_of(10, 20, 3.0, false), [false, true, false], "of the next three are out");
+        assert_eq!(use_of(11, 21, 2.0, false), [false, true, false], "three were");
+        assert_eq!(use_of(12, 22, 4.0, false), [false, true, true], "now four are");
     }
 
     #[test]
