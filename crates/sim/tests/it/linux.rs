@@ -278,7 +278,32 @@ fn a_tail_repaired_by_the_probe_costs_one_reduction() {
     let w = &r.traces.window;
     let before = w.time_ps.iter().position(|&t| t > Duration::ms(500).ps()).unwrap() - 1;
     assert!(w.ssthresh[before].is_infinite(), "nothing beyond the probe was acknowledged yet");
-    assert!(w.ssthresh.last().unwrap().is_finite(), "the second answer's ACKs tell of the loss");
+    // The silence brought the window back to ten. The second answer's first ACK tells of the loss, the others of nothing more.
+    let mut reduced: Vec<f64> = w.ssthresh[before..].to_vec();
+    reduced.dedup();
+    assert_eq!(reduced, [f64::INFINITY, 5.0]);
+}
+
+/// Datagrams fill the receiver's port while it acknowledges the second message, so that the probe repeats what has arrived. Its answer, the first ACK of
+/// that, is a D-SACK.
+#[test]
+fn a_probe_of_what_had_arrived_costs_nothing() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.links[0].queue = Queue::drop_tail(Some(QueueLimit::Packets(5)));
+    let t = transport(&mut spec, "reno", linux());
+    let f = flow(&mut spec, 0, t);
+    for (segments, at) in [(10, 0), (2, 10), (10, 500)] {
+        message(&mut spec, f, segments * 1448, Duration::ms(at));
+    }
+    let (rate, start) = (Rate::gbps(100), Time::ZERO + Duration::ms(10));
+    let (packet, stop) = (Bytes::new(1500), start + Duration::us(400));
+    spec.cbr.push(Cbr { src: NodeId(0), dst: NodeId(2), rate, packet, start, stop, class: 0 });
+    spec.trace.windows.push(f);
+    let r = run(&spec);
+    let row = &r.flows.row(0);
+    assert_eq!((row.drops, row.tail_probes, row.timeouts, row.retransmissions), (0, 1, 0, 1), "{row:?}");
+    let w = &r.traces.window;
+    assert!(r.complete && w.ssthresh.iter().all(|s| s.is_infinite()), "{:?}", w.ssthresh);
 }
 
 /// Linux reduces for it by way of CWR, so that DCTCP takes alpha's part of the window and not half (`tcp_process_tlp_ack`).
