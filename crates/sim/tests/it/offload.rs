@@ -5,7 +5,7 @@ use fanin_sim::hosts::HostModel;
 use fanin_sim::packet::flags;
 use fanin_sim::results::Results;
 use fanin_sim::spec::*;
-use fanin_sim::stack::Stack;
+use fanin_sim::stack::{Nagle, Stack};
 use fanin_units::{Bytes, Duration, QueueLimit, Rate};
 
 const MSS: u64 = 1448;
@@ -54,6 +54,24 @@ fn a_burst_is_at_most_half_of_the_window_and_ends_with_push() {
 fn a_message_that_opens_its_connection_leaves_as_one_that_finds_it_open() {
     let [opening, open] = [true, false].map(|handshake| bursts(&one_message_over(handshake, 100, true)));
     assert_eq!(opening, open);
+}
+
+/// Nagle's rule aside, which would hold it too. All was written before the connection was open: nothing is out when the first message is pushed, and when the second is the host holds the first's
+/// segment of 1448 + 960 bytes of memory, more than its own 1000 + 960 (`tcp_should_autocork`). 1448 + 552 = 2000.
+#[test]
+fn a_short_buffer_waits_for_the_next_message_while_the_host_holds_more_than_it() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    let stack = Stack { tso: true, nagle: Nagle::Off, send_jitter: Duration::ZERO, ..Stack::linux() };
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    for _ in 0..3 {
+        message(&mut spec, f, 1000, Duration::ZERO);
+    }
+    spec.trace.packets = vec![LinkId(2)];
+    let r = run(&spec);
+    let p = &r.traces.packets;
+    let sent = (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0);
+    assert_eq!(sent.map(|i| p.payload[i]).collect::<Vec<_>>(), [1000, 1448, 552]);
 }
 
 /// Slow start at a round trip far below half a millisecond: as ACKs come back, bursts are as long as the window lets them be.
