@@ -187,8 +187,8 @@ struct Source {
     rto: u64,
     written: u64,
     next: u64,
-    /// Number, first byte and end of the messages of which something is to be sent.
-    messages: VecDeque<(u32, u64, u64)>,
+    /// Number and first byte of the messages of which nothing is sent.
+    messages: VecDeque<(u32, u64)>,
     /// In order of sequence; the front has not arrived.
     out: VecDeque<Sent>,
     /// To be sent again, by sequence.
@@ -244,7 +244,7 @@ impl Source {
     }
 
     fn write(&mut self, id: u32, end: u64, host: &mut Host<'_>) {
-        self.messages.push_back((id, self.written, end));
+        self.messages.push_back((id, self.written));
         self.written = end;
         self.push(host);
         self.arm(host.net);
@@ -335,15 +335,10 @@ impl Source {
         let (seq, now) = (self.next, host.net.now);
         self.next += u64::from(len);
         self.out.push_back(Sent { seq, len, at: now, fate: Fate::Unknown });
-        while let Some(&(id, start, end)) = self.messages.front()
+        while let Some(&(id, start)) = self.messages.front()
             && start < self.next
         {
-            if start >= seq {
-                host.app.started(id, now);
-            }
-            if end > self.next {
-                break;
-            }
+            host.app.started(id, now);
             self.messages.pop_front();
         }
         self.emit(seq, len, 0, host.net);
