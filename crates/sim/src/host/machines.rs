@@ -166,17 +166,29 @@ impl Machines {
 mod tests {
     use super::*;
 
-    #[test]
-    fn connections_are_spread_over_the_queues_of_their_own_host() {
-        let model = HostModel { processors: 4, ..HostModel::ideal() };
-        let machines = Machines {
-            model,
-            seed: 1,
+    fn machines(processors: u32, seed: u64) -> Machines {
+        Machines {
+            model: HostModel { processors, ..HostModel::ideal() },
+            seed,
             queues: Vec::new(),
             readers: Vec::new(),
             flows: Vec::new(),
             datagrams: Vec::new(),
-        };
+        }
+    }
+
+    /// It makes b456bcfc34c2cb2c of 1 and 3abf2a20650683e7 of 2; its last step changes no bit above the 33rd.
+    #[test]
+    fn a_queue_is_drawn_by_the_finalizer_of_murmurhash3() {
+        let machines = machines(1000, 0);
+        let queue = |hash: u64| ((hash >> 33) % 1000) as u32;
+        let expected = [0xb456_bcfc_34c2_cb2c, 0x3abf_2a20_6506_83e7].map(queue);
+        assert_eq!([1, 2].map(|connection| machines.queue(0, connection)), expected);
+    }
+
+    #[test]
+    fn connections_are_spread_over_the_queues_of_their_own_host() {
+        let machines = machines(4, 1);
         for host in [0, 3] {
             let mut taken: Vec<u32> = (0..64).map(|connection| machines.queue(host, connection)).collect();
             taken.sort_unstable();

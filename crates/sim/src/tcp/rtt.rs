@@ -294,6 +294,21 @@ mod tests {
         }
     }
 
+    /// `after(tp->snd_una, tp->rtt_seq)`: the jump makes 3/4 of 5 ms and 1/4 of 500 ms, 128.75 ms, and the next sample three quarters of that.
+    #[test]
+    fn linux_ends_a_window_of_data_with_the_first_byte_beyond_it() {
+        let stack = Stack::linux();
+        let falls = |una: u64| {
+            let mut e = RttEstimator::new();
+            e.sample(Duration::ms(10), 0, 100, &stack);
+            e.sample(Duration::ms(510), 101, 200, &stack);
+            let before = e.linux_rttvar;
+            e.sample(e.srtt(), una, 300, &stack);
+            e.linux_rttvar < before
+        };
+        assert_eq!([200, 201].map(falls), [false, true]);
+    }
+
     /// Times in ps: 0.9 us that a tick ends, 0.9 us within one, and 1.1 us from one reading to the next.
     #[test]
     fn linux_measures_between_two_readings_of_a_clock_of_microseconds() {

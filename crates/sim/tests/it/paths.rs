@@ -97,3 +97,38 @@ fn connections_of_two_hosts_have_one_path_where_there_is_one_and_spread_over_two
     // Each is drawn with 1/2: 64 draws stay within 16 and 48 but for once in 20,000.
     assert!((16..=48).contains(&by_first), "{by_first} of 64");
 }
+
+/// Two hosts with a switch each.
+#[test]
+fn a_plan_of_two_racks_is_cut_unless_its_hosts_cost_processor_time() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.nodes.push(Node { name: "second".into(), ..spec.nodes[1].clone() });
+    let second = NodeId(spec.nodes.len() as u32 - 1);
+    (spec.links[2].to, spec.links[3].from) = (second, second);
+    for (from, to) in [(NodeId(1), second), (second, NodeId(1))] {
+        spec.links.push(Link { from, to, ..spec.links[0].clone() });
+    }
+    let t = transport(&mut spec, "reno", open_ns2());
+    let f = flow(&mut spec, 0, t);
+    message(&mut spec, f, 1460, Duration::ZERO);
+    assert_eq!(fanin_sim::why_serial(&spec, 2), None);
+    spec.hosts.wakeup = Duration::us(5);
+    assert_eq!(fanin_sim::why_serial(&spec, 2), Some("hosts cost processor time"));
+}
+
+/// Two flows start at once into a port that marks above five packets; nothing else is recorded.
+#[test]
+fn each_mark_is_recorded_where_drops_and_marks_are() {
+    let mut spec = star(2, Rate::gbps(1), Duration::us(50), None, Some(QueueLimit::Packets(5)));
+    let t = transport(&mut spec, "dctcp", open_ns2());
+    for sender in 0..2 {
+        let f = flow(&mut spec, sender, t);
+        message(&mut spec, f, 100_000, Duration::ZERO);
+    }
+    spec.trace.drops_and_marks = true;
+    let r = run(&spec);
+    let marks: u64 = r.flows.iter().map(|f| f.marks).sum();
+    let recorded = r.traces.packets.event.iter().filter(|&&event| event == 2).count() as u64;
+    assert!(marks > 0);
+    assert_eq!(recorded, marks);
+}
