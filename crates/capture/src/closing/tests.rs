@@ -36,6 +36,11 @@ fn closing(workload: &Workload) -> Closing {
 }
 
 #[test]
+fn every_kind_of_fault_counts() {
+    assert_eq!(Faults { shared: 1, longer: 2, overlapping: 4, lost: 8 }.count(), 15);
+}
+
+#[test]
 fn a_request_whose_messages_are_all_answered_closes() {
     let found = closing(&twice());
     assert_eq!((found.requests, found.closed, found.messages, found.closed_messages), (2, 2, 4, 4));

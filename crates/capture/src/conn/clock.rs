@@ -66,6 +66,16 @@ mod tests {
         assert_eq!(clock.silent_for(80), None, "a copy of something older");
     }
 
+    /// RFC 7323 section 5.2: of 32 bits, half are later than a time stamp.
+    #[test]
+    fn a_time_stamp_that_is_later_by_half_of_all_is_earlier() {
+        let mut clock = Clock::default();
+        clock.passed(0, 0);
+        clock.passed(100, 100);
+        let half = 1_u32 << 31;
+        assert_eq!([half + 99, half + 100].map(|stamp| clock.silent_for(stamp)), [Some(u64::from(half)), None]);
+    }
+
     /// The rate of a clock of milliseconds that is read to one tick is known to 2 % after 50 of them.
     #[test]
     fn fifty_ticks_show_a_rate_and_fewer_do_not() {

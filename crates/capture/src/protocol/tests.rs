@@ -641,3 +641,27 @@ fn three_places_that_are_no_message_show_another_protocol() {
     };
     assert_eq!((read(2), read(3)), ((5, 0), (4, 1)));
 }
+
+/// 21 bytes of the line, five of data, and the CR LF behind these.
+#[test]
+fn what_memcached_is_told_not_to_answer_ends_no_question() {
+    let ends = |line: &str| match super::memcached::head(CLIENT, line.as_bytes(), None) {
+        super::Head::Unit { bytes, part } => (bytes, part.ends),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ends("set k 0 0 5 noreply\r\n"), (28, false));
+    assert_eq!(ends("set k 0 0 5\r\n"), (20, true));
+}
+
+/// A packet of 32 bytes with number 1, these capabilities, the longest packet and the character set, and zeros.
+#[test]
+fn a_client_of_mysql_opens_with_protocol_4_1() {
+    let opens = |capabilities: u32| {
+        let mut bytes = vec![32, 0, 0, 1];
+        bytes.extend(capabilities.to_le_bytes());
+        bytes.extend([0, 0, 0, 1, 33]);
+        bytes.resize(36, 0);
+        super::mysql::opens(&bytes)
+    };
+    assert_eq!([0x200, 0xa00, 0x800, 0].map(opens), [true, true, false, false]);
+}
