@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -41,13 +42,20 @@ class Column:
         """The column, from the engine's table."""
         if not self.native:
             return pl.col(self.name)
-        column = pl.col(self.native)
-        if self.codes is not None:
-            words = ports if self.codes == "ports" else self.codes
-            column = column.replace_strict(dict(enumerate(words)), return_dtype=pl.String)
-        elif self.unit == "ms":
-            column = column / PS_PER_MS
-        return column.alias(self.name)
+        if self.codes == "ports":
+            return _worded(self.native, ports).alias(self.name)
+        return _plain(self.native, self.name, None if self.codes is None else tuple(self.codes), self.unit == "ms")
+
+
+def _worded(native: str, words: Sequence[str]) -> pl.Expr:
+    return pl.col(native).replace_strict(dict(enumerate(words)), return_dtype=pl.String)
+
+
+# Kept: to make those of two tables takes as long as a short run, and a sweep has thousands of short runs.
+@cache
+def _plain(native: str, name: str, words: tuple[str, ...] | None, in_ms: bool) -> pl.Expr:
+    column = pl.col(native) if words is None else _worded(native, words)
+    return (column / PS_PER_MS if in_ms and words is None else column).alias(name)
 
 
 @dataclass(frozen=True, slots=True)
