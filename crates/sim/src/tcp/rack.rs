@@ -266,6 +266,12 @@ impl Sender {
         self.recovery.rack().is_probe = true;
     }
 
+    /// The probe was answered: with new data always, as a repetition where the answer tells what became of it.
+    pub(super) fn forget_probe(&mut self, told: bool) {
+        let una = self.una;
+        self.recovery.rack().probe.take_if(|probe| una >= probe.end && (told || !probe.repeats));
+    }
+
     /// Section 7.4: an ACK of the probe ends the wait for it; a probe that repaired a loss costs one reduction (`tcp_process_tlp_ack`).
     pub(super) fn end_tail_probe(&mut self, ack: &Packet, summary: &AckSummary, net: &mut Uplink<'_>) {
         let Some(probe) = self.recovery.rack().probe else { return };
@@ -275,9 +281,7 @@ impl Sender {
         // More than the probe was acknowledged: it filled a hole at the end.
         let repaired = self.una > probe.end;
         let for_nothing = ack.has(flags::DSACK) || (!summary.advanced && !summary.sacked);
-        if !probe.repeats || for_nothing || repaired {
-            self.recovery.rack().probe = None;
-        }
+        self.forget_probe(for_nothing || repaired);
         let reduces = probe.repeats && repaired && !for_nothing;
         // Not in CWR, which ends at the latest where the data do that were out before the probe.
         if reduces && self.recovery.uses_prr() && matches!(self.state, State::Open | State::Disorder) {

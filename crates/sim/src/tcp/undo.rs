@@ -4,7 +4,7 @@ use super::recovery::AckSummary;
 use super::rtt::ticked;
 use super::sender::Sender;
 use super::uplink::Uplink;
-use crate::packet::{Packet, TICK_PS};
+use crate::packet::{Packet, TICK_PS, flags};
 use fanin_cc::{RecoveryKind, State, Window};
 use fanin_units::Duration;
 
@@ -125,6 +125,18 @@ impl Sender {
         if let Some(state) = &mut linux.undo.state {
             state.needed = state.needed.saturating_sub(1);
         }
+    }
+
+    /// An ACK after everything was acknowledged: the answer to a retransmission that was not needed (`tcp_ack`, label no_queue).
+    #[cold]
+    pub(super) fn hear_of_what_was_needless(&mut self, ack: &Packet, news: bool, now: u64) {
+        if self.recovery.linux.is_none() {
+            return;
+        }
+        if ack.has(flags::DSACK) && matches!(self.state, State::Open | State::Disorder) && self.all_were_duplicates() {
+            self.undo(now);
+        }
+        self.forget_probe(ack.has(flags::DSACK) || !news);
     }
 
     /// Takes the last reduction back if this ACK shows that there was no loss; true if that ends recovery and nothing else is to be done.

@@ -306,6 +306,51 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
     assert!(r.complete && w.ssthresh.iter().all(|s| s.is_infinite()), "{:?}", w.ssthresh);
 }
 
+/// Datagrams before it keep the ACK of the second message for fifteen milliseconds in the receiver's port. The probe leaves within eight (two round
+/// trips and 2 ms, in ticks of 4 ms), so its answer, a D-SACK, comes when nothing is outstanding any more (`tcp_ack`, label no_queue).
+#[test]
+fn a_probe_costs_nothing_whose_answer_comes_after_everything_was_acknowledged() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    let t = transport(&mut spec, "reno", linux());
+    let f = flow(&mut spec, 0, t);
+    for (segments, at) in [(10, 0), (2, 10), (10, 500)] {
+        message(&mut spec, f, segments * 1448, Duration::ms(at));
+    }
+    let (rate, start) = (Rate::gbps(100), Time::ZERO + Duration::ms(10));
+    let (packet, stop) = (Bytes::new(1500), start + Duration::us(150));
+    spec.cbr.push(Cbr { src: NodeId(0), dst: NodeId(2), rate, packet, start, stop, class: 0 });
+    spec.trace.windows.push(f);
+    let r = run(&spec);
+    let row = &r.flows.row(0);
+    assert_eq!((row.drops, row.tail_probes, row.timeouts, row.retransmissions), (0, 1, 0, 1), "{row:?}");
+    let w = &r.traces.window;
+    assert!(r.complete && w.ssthresh.iter().all(|s| s.is_infinite()), "{:?}", w.ssthresh);
+}
+
+/// The ACK of the second message is sixty milliseconds late, behind datagrams, and without time stamps it does not say what it answers. The D-SACKs for
+/// what the timer sent again do, when nothing is outstanding any more (`tcp_try_undo_dsack`).
+#[test]
+fn a_needless_timeout_is_taken_back_after_everything_was_acknowledged() {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.links[0].queue = Queue::drop_tail(Some(QueueLimit::Packets(10_000)));
+    let t = transport(&mut spec, "reno", Stack { timestamps: false, min_rto: Duration::ms(20), ..linux() });
+    let f = flow(&mut spec, 0, t);
+    for (segments, at) in [(10, 0), (2, 10), (10, 80)] {
+        message(&mut spec, f, segments * 1448, Duration::ms(at));
+    }
+    let (rate, start) = (Rate::gbps(100), Time::ZERO + Duration::us(9_400));
+    let (packet, stop) = (Bytes::new(1500), start + Duration::us(600));
+    spec.cbr.push(Cbr { src: NodeId(0), dst: NodeId(2), rate, packet, start, stop, class: 0 });
+    spec.trace.packets = vec![LinkId(2)];
+    let r = run(&spec);
+    let row = &r.flows.row(0);
+    assert_eq!((row.drops, row.timeouts, row.undos), (0, 1, 1), "{row:?}");
+    let p = &r.traces.packets;
+    let third = Duration::ms(80).ps()..Duration::us(80_200).ps();
+    let at_once = (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0 && third.contains(&p.time_ps[i]));
+    assert_eq!(at_once.count(), 10, "in the window before the timeout");
+}
+
 /// Linux reduces for it by way of CWR, so that DCTCP takes alpha's part of the window and not half (`tcp_process_tlp_ack`).
 #[test]
 fn a_tail_repaired_by_the_probe_costs_dctcp_what_a_mark_does() {
