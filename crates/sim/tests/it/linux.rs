@@ -284,70 +284,61 @@ fn a_tail_repaired_by_the_probe_costs_one_reduction() {
     assert_eq!(reduced, [f64::INFINITY, 5.0]);
 }
 
-/// Datagrams fill the receiver's port while it acknowledges the second message, so that the probe repeats what has arrived. Its answer, the first ACK of
-/// that, is a D-SACK.
+/// Responses of 10 and, after 10 ms, of 2 segments, and of 10 at `third`. From 10 ms less `before` to 10 ms plus `after` datagrams fill the receiver's
+/// port, which holds so many packets, a hundred times as fast as it sends.
+fn acks_behind_datagrams(stack: Stack, third: Duration, port: u32, before: Duration, after: Duration) -> Spec {
+    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+    spec.links[0].queue = Queue::drop_tail(Some(QueueLimit::Packets(port)));
+    let t = transport(&mut spec, "reno", stack);
+    let f = flow(&mut spec, 0, t);
+    for (segments, at) in [(10, Duration::ZERO), (2, Duration::ms(10)), (10, third)] {
+        message(&mut spec, f, segments * 1448, at);
+    }
+    let second = Time::ZERO + Duration::ms(10);
+    let (rate, packet) = (Rate::gbps(100), Bytes::new(1500));
+    let (start, stop) = (second - before, second + after);
+    spec.cbr.push(Cbr { src: NodeId(0), dst: NodeId(2), rate, packet, start, stop, class: 0 });
+    spec.trace.windows.push(f);
+    spec.trace.packets = vec![LinkId(2)];
+    spec
+}
+
+/// One probe, which repeats what had arrived, and no reduction.
+fn assert_a_probe_costs_nothing(spec: &Spec) {
+    let r = run(spec);
+    let row = &r.flows.row(0);
+    assert_eq!((row.drops, row.tail_probes, row.timeouts, row.retransmissions), (0, 1, 0, 1), "{row:?}");
+    let w = &r.traces.window;
+    assert!(r.complete && w.ssthresh.iter().all(|s| s.is_infinite()), "{:?}", w.ssthresh);
+}
+
+/// The ACKs of the second response find the port full, so that the answer to the probe is the first ACK of it.
 #[test]
 fn a_probe_of_what_had_arrived_costs_nothing() {
-    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    spec.links[0].queue = Queue::drop_tail(Some(QueueLimit::Packets(5)));
-    let t = transport(&mut spec, "reno", linux());
-    let f = flow(&mut spec, 0, t);
-    for (segments, at) in [(10, 0), (2, 10), (10, 500)] {
-        message(&mut spec, f, segments * 1448, Duration::ms(at));
-    }
-    let (rate, start) = (Rate::gbps(100), Time::ZERO + Duration::ms(10));
-    let (packet, stop) = (Bytes::new(1500), start + Duration::us(400));
-    spec.cbr.push(Cbr { src: NodeId(0), dst: NodeId(2), rate, packet, start, stop, class: 0 });
-    spec.trace.windows.push(f);
-    let r = run(&spec);
-    let row = &r.flows.row(0);
-    assert_eq!((row.drops, row.tail_probes, row.timeouts, row.retransmissions), (0, 1, 0, 1), "{row:?}");
-    let w = &r.traces.window;
-    assert!(r.complete && w.ssthresh.iter().all(|s| s.is_infinite()), "{:?}", w.ssthresh);
+    let (third, after) = (Duration::ms(500), Duration::us(400));
+    assert_a_probe_costs_nothing(&acks_behind_datagrams(linux(), third, 5, Duration::ZERO, after));
 }
 
-/// Datagrams before it keep the ACK of the second message for fifteen milliseconds in the receiver's port. The probe leaves within eight (two round
-/// trips and 2 ms, in ticks of 4 ms), so its answer, a D-SACK, comes when nothing is outstanding any more (`tcp_ack`, label no_queue).
+/// The ACK waits ten milliseconds in the port. The probe leaves within eight (two round trips and 2 ms, in ticks of 4 ms), so its answer, a D-SACK, comes
+/// when nothing is outstanding any more (`tcp_ack`, label no_queue).
 #[test]
 fn a_probe_costs_nothing_whose_answer_comes_after_everything_was_acknowledged() {
-    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    let t = transport(&mut spec, "reno", linux());
-    let f = flow(&mut spec, 0, t);
-    for (segments, at) in [(10, 0), (2, 10), (10, 500)] {
-        message(&mut spec, f, segments * 1448, Duration::ms(at));
-    }
-    let (rate, start) = (Rate::gbps(100), Time::ZERO + Duration::ms(10));
-    let (packet, stop) = (Bytes::new(1500), start + Duration::us(150));
-    spec.cbr.push(Cbr { src: NodeId(0), dst: NodeId(2), rate, packet, start, stop, class: 0 });
-    spec.trace.windows.push(f);
-    let r = run(&spec);
-    let row = &r.flows.row(0);
-    assert_eq!((row.drops, row.tail_probes, row.timeouts, row.retransmissions), (0, 1, 0, 1), "{row:?}");
-    let w = &r.traces.window;
-    assert!(r.complete && w.ssthresh.iter().all(|s| s.is_infinite()), "{:?}", w.ssthresh);
+    let (third, after) = (Duration::ms(500), Duration::us(150));
+    assert_a_probe_costs_nothing(&acks_behind_datagrams(linux(), third, 10_000, Duration::ZERO, after));
 }
 
-/// The ACK of the second message is sixty milliseconds late, behind datagrams, and without time stamps it does not say what it answers. The D-SACKs for
-/// what the timer sent again do, when nothing is outstanding any more (`tcp_try_undo_dsack`).
+/// The ACK waits sixty milliseconds in the port, and without time stamps it does not say what it answers. The D-SACKs for what the timer sent again do,
+/// when nothing is outstanding any more (`tcp_try_undo_dsack`).
 #[test]
 fn a_needless_timeout_is_taken_back_after_everything_was_acknowledged() {
-    let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
-    spec.links[0].queue = Queue::drop_tail(Some(QueueLimit::Packets(10_000)));
-    let t = transport(&mut spec, "reno", Stack { timestamps: false, min_rto: Duration::ms(20), ..linux() });
-    let f = flow(&mut spec, 0, t);
-    for (segments, at) in [(10, 0), (2, 10), (10, 80)] {
-        message(&mut spec, f, segments * 1448, Duration::ms(at));
-    }
-    let (rate, start) = (Rate::gbps(100), Time::ZERO + Duration::us(9_400));
-    let (packet, stop) = (Bytes::new(1500), start + Duration::us(600));
-    spec.cbr.push(Cbr { src: NodeId(0), dst: NodeId(2), rate, packet, start, stop, class: 0 });
-    spec.trace.packets = vec![LinkId(2)];
-    let r = run(&spec);
+    let stack = Stack { timestamps: false, min_rto: Duration::ms(20), ..linux() };
+    let (third, before) = (Duration::ms(80), Duration::us(600));
+    let r = run(&acks_behind_datagrams(stack, third, 10_000, before, Duration::ZERO));
     let row = &r.flows.row(0);
     assert_eq!((row.drops, row.timeouts, row.undos), (0, 1, 1), "{row:?}");
     let p = &r.traces.packets;
-    let third = Duration::ms(80).ps()..Duration::us(80_200).ps();
-    let at_once = (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0 && third.contains(&p.time_ps[i]));
+    let at = third.ps()..(third + Duration::us(200)).ps();
+    let at_once = (0..p.seq.len()).filter(|&i| p.event[i] == 0 && p.payload[i] > 0 && at.contains(&p.time_ps[i]));
     assert_eq!(at_once.count(), 10, "in the window before the timeout");
 }
 
