@@ -25,7 +25,7 @@ IN_STEP = 0.4
 """Share of the trains of packets at the rate of the link from which on their rhythm is its."""
 
 USUALLY_LOST = 8_000.0
-"""What packets after uncut bursts were late by, nanoseconds, on average in four captures: 6.4 to 12.3 us (Linux 6.18 on virtual machines)."""
+"""What packets after uncut bursts were late by, nanoseconds, on average in five captures: 4.5 to 12.3 us (Linux 6.18 on virtual machines)."""
 
 HEADER = 14
 """Bytes that a token bucket of tc counts beside a packet: Ethernet's header, without checksum, preamble and gap (sch_tbf.c, ``qdisc_pkt_len``)."""
