@@ -36,8 +36,6 @@ const PER_DOUBLING: f64 = 14.0;
 const LEAST: f64 = 1e6;
 /// Bins: up to 1 Tb/s.
 const BINS: usize = 280;
-/// Segments of the longest burst after which the next packet is timed: a token bucket that lets ten through holds 15 KB.
-const LONGEST: usize = 10;
 /// Receivers followed; more are the clients of a busy server, each with little traffic.
 const MOST_RECEIVERS: usize = 256;
 
@@ -106,8 +104,8 @@ struct Receiver {
     addr: Addr,
     together: Spacing,
     gaps: Gaps,
-    /// Times from a burst that passed as one packet to the next packet, by segments of the burst.
-    after_bursts: [Gaps; LONGEST],
+    /// Times from a burst that passed as one packet to the next packet, by segments of the burst. A token bucket that lets ten through holds 15 KB.
+    after_bursts: [Gaps; 10],
     /// Where those after the last packet belong; nowhere after a single segment.
     whole: Option<usize>,
     all: Rates,
