@@ -238,7 +238,7 @@ def incast_of_ten(**settings: str) -> fanin.CompareResult:
     return fanin.compare(capture, cc=["cubic", "reno"], baseline="cubic", seeds=3, settings=on)
 
 
-def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows() -> None:
+def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     told = incast_of_ten()
     assert told.calibration is not None
     assert told.calibration.reproduced
@@ -247,10 +247,13 @@ def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows() -> None:
     assert low <= 100 <= high
     assert "stack.send_jitter" not in found.ranges()
     assert found.fits[0].furthest < MOST_APART / 2
-    # Lengths are tried a tenth apart: what fits lies on both sides of it.
-    lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in found.fits]
-    assert max(lengths, key=lambda pair: pair[1])[0] == pytest.approx(100, rel=0.05)
-    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.1)
+    # Lengths are tried a tenth apart: what fits lies on both sides of it. Over the two seeds of a calibration the weights are left to chance.
+    monkeypatch.setattr("fanin.calibration.search.SEEDS", 32)
+    told = incast_of_ten()
+    assert told.calibration is not None
+    fits = told.calibration.calibration.fits
+    lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in fits]
+    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.05)
 
 
 def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> None:

@@ -42,6 +42,12 @@ pub(crate) fn quantile<T>(counts: impl Iterator<Item = (T, u64)> + Clone, share:
     found.map(|(value, _)| value)
 }
 
+/// The mean of the values; not a number where nothing was seen.
+pub(crate) fn mean(counts: impl Iterator<Item = (f64, u64)> + Clone) -> f64 {
+    let total = sum(counts.clone());
+    counts.map(|(value, n)| value * n as f64).sum::<f64>() / total as f64
+}
+
 /// How many were counted.
 pub(crate) fn sum<T>(counts: impl Iterator<Item = (T, u64)>) -> u64 {
     counts.map(|(_, n)| n).sum()

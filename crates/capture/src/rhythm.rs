@@ -4,7 +4,7 @@
 //! for that with the next packet, but for what they grow beyond its burst (tc-tbf): a burst of segments that it lets through as one packet needs
 //! nearly all that it holds, so the packet after it is late for good.
 
-use crate::counts::{Counts, quantile, sum};
+use crate::counts::{Counts, mean, quantile, sum};
 use crate::decode::WIRE_OVERHEAD;
 use crate::rack::PAUSE;
 use std::ops::Range;
@@ -54,20 +54,16 @@ impl Gaps {
         let inside = self.between(IN_RHYTHM.start * packet..IN_RHYTHM.end * packet);
         let count = sum(inside.clone());
         let median = quantile(inside.clone(), 0.5).filter(|_| count >= FEWEST_GAPS)?;
-        let mean =
-            |of: &dyn Fn(f64) -> f64| inside.clone().map(|(ns, n)| of(ns) * n as f64).sum::<f64>() / count as f64;
-        let off = mean(&|ns| (ns - median).abs());
+        let off = mean(inside.clone().map(|(ns, n)| ((ns - median).abs(), n)));
         let late = untruncated(off, (IN_RHYTHM.end - 1.0) * packet).min(packet);
-        Some((mean(&|ns| ns) as u64, late as u64))
+        Some((mean(inside) as u64, late as u64))
     }
 
     /// What these gaps, each after a burst that passed as one packet, are longer by on average than `usual`, that after one segment.
     pub fn longer_than(&self, usual: u64, bps: u64) -> Option<u64> {
         let packet = Gaps::packet(bps);
         let inside = self.between(AFTER_BURST.start * packet..AFTER_BURST.end * packet);
-        let count = sum(inside.clone());
-        let mean = inside.map(|(ns, n)| ns * n as f64).sum::<f64>() / count as f64;
-        (count >= FEWEST_GAPS).then_some((mean as u64).saturating_sub(usual))
+        (sum(inside.clone()) >= FEWEST_GAPS).then(|| (mean(inside) as u64).saturating_sub(usual))
     }
 
     /// Middles of the bins in this range, each with its count.

@@ -145,7 +145,8 @@ def _bucket(link: dict[str, Any], most: int, mtu: int, bps: float, cut: str, *, 
 
     Its tokens make up for what its timer is late by, but for those beyond what it holds. A burst of `most` segments leaves it little room, ``room`` of
     time: what it is late by beyond that is lost. Where that is exponentially distributed with the mean ``late``, ``late * exp(-room / late)`` is lost on
-    average. This is what the packet after the burst is later by than others. Which of two is larger, room or lateness, it does not tell.
+    average. This is what the packet after the burst is later by than others. It does not tell room and lateness apart: the room is taken to be small,
+    unless packets are more uneven than such a lateness makes them.
     """
     rhythm, after = link["rhythm_ns"], link["after_burst_ns"]
     seen = near and rhythm is not None and link["share"] >= IN_STEP
@@ -157,16 +158,14 @@ def _bucket(link: dict[str, Any], most: int, mtu: int, bps: float, cut: str, *, 
     room = frame / ROOM * 8e9 / bps
     late = max(room / _product_logarithm(room / least), uneven)
     size = min(most * frame + int(late * math.log(late / least) * bps / 8e9), (most + 1) * frame - 1)
+    apart = (
+        f", and {mtu}-byte packets that waited left it {rhythm[0] / 1e3:.1f} us one behind the other" if seen else ""
+    )
     counted = Finding(
         "stack.frame_overhead",
         f"{HEADER}B",
         "measured" if seen else "assumed",
-        "a token bucket of tc counts the header of Ethernet"
-        + (
-            f", and {mtu}-byte packets that waited left it {rhythm[0] / 1e3:.1f} us one behind the other"
-            if seen
-            else ""
-        ),
+        f"a token bucket of tc counts the header of Ethernet{apart}",
     )
     holds = Finding("stack.tso_whole", f"{size}B", "measured", cut, f"{most * frame}B", f"{(most + 1) * frame - 1}B")
     timer = Finding(

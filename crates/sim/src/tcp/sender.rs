@@ -372,7 +372,7 @@ impl Sender {
             if !with_data {
                 self.note_empty_ack(net.now);
             }
-            return self.hear_of_what_was_needless(packet, with_data || opens, net.now);
+            return self.hear_of_what_was_needless(packet, with_data || opens, net);
         }
         self.judge_ack(packet, ece, opens, net);
     }

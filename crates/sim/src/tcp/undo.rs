@@ -128,15 +128,15 @@ impl Sender {
     }
 
     /// An ACK after everything was acknowledged: the answer to a retransmission that was not needed (`tcp_ack`, label no_queue).
-    #[cold]
-    pub(super) fn hear_of_what_was_needless(&mut self, ack: &Packet, news: bool, now: u64) {
+    pub(super) fn hear_of_what_was_needless(&mut self, ack: &Packet, news: bool, net: &mut Uplink<'_>) {
         if self.recovery.linux.is_none() {
             return;
         }
-        if ack.has(flags::DSACK) && matches!(self.state, State::Open | State::Disorder) && self.all_were_duplicates() {
-            self.undo(now);
+        let duplicate = ack.has(flags::DSACK);
+        if duplicate {
+            self.undo_if_spurious(ack, &AckSummary::default(), net);
         }
-        self.forget_probe(ack.has(flags::DSACK) || !news);
+        self.forget_probe(duplicate || !news);
     }
 
     /// Takes the last reduction back if this ACK shows that there was no loss; true if that ends recovery and nothing else is to be done.

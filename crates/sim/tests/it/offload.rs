@@ -56,8 +56,8 @@ fn a_message_that_opens_its_connection_leaves_as_one_that_finds_it_open() {
     assert_eq!(opening, open);
 }
 
-/// Nagle's rule aside, which would hold it too. All was written before the connection was open: nothing is out when the first message is pushed, and when the second is the host holds the first's
-/// segment of 1448 + 960 bytes of memory, more than its own 1000 + 960 (`tcp_should_autocork`). 1448 + 552 = 2000.
+/// All was written before the connection was open: nothing is out when the first message is pushed, and when the second is the host holds the first's
+/// segment of 1448 + 960 bytes of memory, more than its own 1000 + 960 (`tcp_should_autocork`). 1448 + 552 = 2000. Nagle's rule would hold it, too.
 #[test]
 fn a_short_buffer_waits_for_the_next_message_while_the_host_holds_more_than_it() {
     let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
