@@ -64,6 +64,11 @@ impl Clock {
         if self.jiffy == 0 { span } else { span.div_ceil(self.jiffy).saturating_mul(self.jiffy) }
     }
 
+    /// How much [`Self::between`] may say beyond what has passed, ps.
+    pub fn step(self) -> u64 {
+        self.jiffy
+    }
+
     /// It ticks less than a thousand times a second, or its timers are exact.
     pub fn is_coarse(self) -> bool {
         self.jiffy == 0 || self.jiffy > SECOND_PS / 1000
