@@ -10,6 +10,7 @@
 
 use crate::rng::Stream;
 use crate::timer::Timer;
+use dary_heap::QuaternaryHeap;
 use fanin_switch::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -66,6 +67,23 @@ impl Due {
     }
 }
 
+/// When a timer may be due, its kind and its number, as one number: comparing two takes no branch, and four lie in a line of the cache.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Alarm(u128);
+
+impl Alarm {
+    fn new(time: u64, timer: Timer) -> Alarm {
+        let (kind, number) = timer.rank();
+        Alarm(u128::from(time) << 64 | u128::from(kind) << 32 | u128::from(number))
+    }
+    fn time(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+    fn timer(self) -> Timer {
+        Timer::of_rank((self.0 >> 32) as u32, self.0 as u32)
+    }
+}
+
 /// Events in their total order.
 #[derive(Debug)]
 pub struct Calendar {
@@ -89,7 +107,7 @@ pub struct Calendar {
     next_far: u64,
     /// Events beyond the year.
     far: BinaryHeap<Reverse<Due>>,
-    timers: BinaryHeap<Reverse<(u64, Timer)>>,
+    timers: QuaternaryHeap<Reverse<Alarm>>,
 }
 
 impl Calendar {
@@ -113,7 +131,7 @@ impl Calendar {
             next_timer: u64::MAX,
             next_far: u64::MAX,
             far: BinaryHeap::new(),
-            timers: BinaryHeap::new(),
+            timers: QuaternaryHeap::new(),
         }
     }
 
@@ -150,7 +168,7 @@ impl Calendar {
     #[inline]
     pub fn schedule_timer(&mut self, time: u64, timer: Timer) {
         self.next_timer = self.next_timer.min(time);
-        self.timers.push(Reverse((time, timer)));
+        self.timers.push(Reverse(Alarm::new(time, timer)));
     }
 
     #[inline]
@@ -208,9 +226,9 @@ impl Calendar {
         if self.next_timer > end {
             return None;
         }
-        let Reverse((time, timer)) = self.timers.pop()?;
-        self.next_timer = self.timers.peek().map_or(u64::MAX, |first| first.0.0);
-        Some((time, Event::Timer(timer)))
+        let Reverse(alarm) = self.timers.pop()?;
+        self.next_timer = self.timers.peek().map_or(u64::MAX, |first| first.0.time());
+        Some((alarm.time(), Event::Timer(alarm.timer())))
     }
 
     /// Where an event stands that was popped just now.
@@ -227,7 +245,7 @@ impl Calendar {
             self.turn_page();
         }
         let link = self.current.last().map(|&due| Place::of_link(due));
-        let timer = self.timers.peek().map(|r| Place::of_timer(r.0.0, r.0.1));
+        let timer = self.timers.peek().map(|first| Place::of_timer(first.0.time(), first.0.timer()));
         [link, timer].into_iter().flatten().min()
     }
 
