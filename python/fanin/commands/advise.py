@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -18,6 +17,7 @@ from fanin.commands.options import (
     command_line,
     confirmed,
 )
+from fanin.terminal.answer import print_json
 
 if TYPE_CHECKING:
     from fanin.advice import Advice
@@ -94,8 +94,7 @@ def advise(
         display.note(f"interrupted: no advice yet; {stopped.runs} runs are in the store, and the same command goes on")
         sys.exit(130)
     if as_json:
-        json.dump(found.to_dict(), sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(found.to_dict())
     else:
         _print(found)
 

@@ -5,7 +5,6 @@ Heavy modules (Polars, Altair, the engine) are imported by the commands that nee
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +30,7 @@ from fanin.commands.options import (
     settings_of,
 )
 from fanin.kernel import command as kernel_command
+from fanin.terminal.answer import print_json
 
 app = typer.Typer(
     name="fanin",
@@ -357,7 +357,7 @@ def trains(
             replay = replay or result.workload(aggregator)
             beside.append(write(result, replay, spans_out, of=read).sentence(str(spans_out)))
     if as_json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
         display.trains_result(result)
     display.trains_notes(result, out)
@@ -383,7 +383,7 @@ def diff(
 
     found = run_diff(before, after, aggregator=aggregator, rank_of=rank_of.value if rank_of is not None else None)
     if as_json:
-        _print_json(found.to_dict())
+        print_json(found.to_dict())
     else:
         print_difference(found)
 
@@ -466,7 +466,7 @@ def run(
         if scratch is not None:
             result.write_files(scratch)
     if as_json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
         display.run_result(result)
     display.run_notes(result, out)
@@ -538,9 +538,7 @@ def list_(
     found = entries(kind.value)
     if as_json:
         rows = [entry.to_dict() for entry in found]
-        _print_json(
-            {"version": __version__, "command": f"fanin list {kind.value}", "kind": kind.value, "entries": rows}
-        )
+        print_json({"version": __version__, "command": f"fanin list {kind.value}", "kind": kind.value, "entries": rows})
     else:
         display.entries(kind.value, found)
 
@@ -560,8 +558,3 @@ def _end(result: Any) -> None:
         sys.exit(130)
     if result.failures:
         raise typer.Exit(1)
-
-
-def _print_json(thing: dict[str, Any]) -> None:
-    json.dump(thing, sys.stdout, allow_nan=False)
-    sys.stdout.write("\n")

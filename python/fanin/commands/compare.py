@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from fanin.terminal.answer import print_json
 
 if TYPE_CHECKING:
     from fanin.comparison.result import CompareResult
@@ -56,7 +56,7 @@ def command(
                     report.write(result, scratch / "report.html")
                     bar.update(1)
             if as_json:
-                sys.stdout.write(json.dumps(result.to_dict(), allow_nan=False) + "\n")
+                print_json(result.to_dict())
             else:
                 display.compare_result(result)
             display.compare_notes(result, folder)

@@ -14,6 +14,8 @@ from typing import Annotated
 
 import typer
 
+from fanin.terminal.answer import print_json
+
 PARTS = ("polars", "altair", "vl-convert-python", "duckdb", "jinja2", "rich", "typer", "distributed")
 
 
@@ -21,11 +23,9 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Say versions, kernel and what works on this machine: for a report of a fault. No names, addresses or paths."""
-    import json
-
     told = {"versions": dict(versions()), "machine": dict(machine()), "works": dict(works())}
     if as_json:
-        typer.echo(json.dumps(told))
+        print_json(told)
         return
     for title, lines in told.items():
         typer.echo(f"{title}:")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import shlex
 import sys
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from fanin import _native, models
 from fanin.models import MODELS, Model
 from fanin.pictures.files import save
 from fanin.terminal import display
+from fanin.terminal.answer import print_json
 
 
 def _title(form: Callable[..., Model]) -> str:
@@ -161,7 +161,7 @@ def _show(result: Model, out: Path | None, *, as_json: bool) -> None:
             raise typer.BadParameter(f"{result.name} has no curve to draw", param_hint="--out")
         save(chart, out)
     if as_json:
-        _print_json({"command": shlex.join(["fanin", *sys.argv[1:]]), **result.to_dict()})
+        print_json({"command": shlex.join(["fanin", *sys.argv[1:]]), **result.to_dict()})
     else:
         _print(result)
     if out is not None:
@@ -171,7 +171,7 @@ def _show(result: Model, out: Path | None, *, as_json: bool) -> None:
 def _list(*, as_json: bool) -> None:
     rows = [{"name": name, "title": _title(form)} for name, form in MODELS.items()]
     if as_json:
-        return _print_json({"version": _native.VERSION, "command": "fanin model --json", "models": rows})
+        return print_json({"version": _native.VERSION, "command": "fanin model --json", "models": rows})
     table = Table(box=None, header_style="bold")
     table.add_column("name", no_wrap=True)
     table.add_column("what it says")
@@ -199,8 +199,3 @@ def _print(model: Model) -> None:
     out.print(table)
     for line in model.notes:
         display.note(line)
-
-
-def _print_json(thing: dict[str, Any]) -> None:
-    json.dump(thing, sys.stdout, allow_nan=False)
-    sys.stdout.write("\n")

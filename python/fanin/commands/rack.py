@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
+
+from fanin.terminal.answer import print_json
 
 
 def command(capture: Path, *, aggregator: str | None, out: Path | None, as_json: bool, line: str) -> None:
@@ -29,7 +30,7 @@ def command(capture: Path, *, aggregator: str | None, out: Path | None, as_json:
     if found.fitness is not None and (as_json or out is not None):
         display.note(f"{shown(capture.name)}: {found.fitness.sentence}")
     if as_json:
-        sys.stdout.write(json.dumps(found.to_dict()) + "\n")
+        print_json(found.to_dict())
     elif out is None:
         sys.stdout.write(found.text)
     else:

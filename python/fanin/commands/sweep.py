@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from fanin.commands.options import JsonOption
+from fanin.terminal.answer import print_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,7 +76,7 @@ def sweep(
     if out is not None:
         _write(result.runs, out, [file])
     if as_json:
-        _print_json(_as_dict(result))
+        print_json(_as_dict(result))
     else:
         _print(result, time.monotonic() - began)
     if result.interrupted:
@@ -108,7 +108,7 @@ def query(
     if out is not None:
         _write(answer, out, [file])
     elif as_json:
-        _print_json({"columns": answer.columns, "rows": [_plain(row) for row in answer.to_dicts()]})
+        print_json({"columns": answer.columns, "rows": [_plain(row) for row in answer.to_dicts()]})
     else:
         _print_rows(answer)
 
@@ -157,7 +157,7 @@ def store_ls(store: StoreOption = None, as_json: JsonOption = False) -> None:
             for name, (count, size) in found.engines.items()
         ]
         sweeps = [{"sweep": name, "rows": rows} for name, rows in found.sweeps.items()]
-        _print_json({"store": str(place.folder), "engines": engines, "sweeps": sweeps, "scratch": found.scratch})
+        print_json({"store": str(place.folder), "engines": engines, "sweeps": sweeps, "scratch": found.scratch})
         return
     display.note(f"store: {place.folder}")
     _print_rows(
@@ -381,10 +381,3 @@ def _write(rows: pl.DataFrame, file: Path, read: Sequence[Path | None]) -> None:
         raise ScenarioError(f"command line `--out {file}`: the name must end in .parquet or .csv")
     with output_file(file, of=read) as scratch, scratch.open("wb") as handle:
         (rows.write_csv if file.suffix == ".csv" else rows.write_parquet)(handle)
-
-
-def _print_json(thing: dict[str, Any]) -> None:
-    import sys
-
-    json.dump(thing, sys.stdout, allow_nan=False)
-    sys.stdout.write("\n")

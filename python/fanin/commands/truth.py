@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fanin.commands.options import JsonOption, algorithms, command_line
+from fanin.terminal.answer import print_json
 
 if TYPE_CHECKING:
     from fanin.service import TruthResult
@@ -72,8 +72,7 @@ def truth(
             for name in ("rounds", "responses", "predicted_rounds", "predicted_responses"):
                 write_parquet(getattr(found, name), scratch / f"{name}.parquet")
     if as_json:
-        json.dump(found.to_dict(), sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(found.to_dict())
     else:
         _print(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from fanin.papers.searching import Verdict, search_deep
 from fanin.papers.searching import write as write_searched
 from fanin.papers.verdicts import DIFFERS, NOT_RUN, REPRODUCED, UNDER, Judged
 from fanin.terminal import display
+from fanin.terminal.answer import print_json
 from fanin.terminal.markup import escape
 
 COLOURS = {REPRODUCED: "green", UNDER: "cyan", DIFFERS: "dark_orange3", NOT_RUN: "bright_black"}
@@ -71,8 +71,7 @@ def command(
         with output_folder(folder) as scratch:
             result.write_files(scratch, formats, data=out is not None)
     if as_json:
-        json.dump(result.to_dict(), sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(result.to_dict())
     else:
         _print(result, why)
     if changed:
@@ -121,8 +120,7 @@ def command_readings(what: list[str], *, pairs: bool, fresh: bool, as_json: bool
     words = ["fanin", "reproduce", *what, "--readings", *(["--pairs"] if pairs else [])]
     found = search(what, pairs=pairs, fresh=fresh, command=shlex.join(words), progress=display.Bar)
     if as_json:
-        json.dump(found.to_dict(), sys.stdout, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(found.to_dict())
     else:
         _print_readings(found)
     for told in found.notes:
