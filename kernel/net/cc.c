@@ -142,6 +142,7 @@ static void cc_cong_control(struct sock *sk, u32 ack, int flag, const struct rat
 		.delivered = rs->delivered,
 		.prior_delivered = rs->prior_delivered,
 		.app_limited = rs->is_app_limited,
+		.ack_delayed = rs->is_ack_delayed,
 	};
 	struct fanin_cc_view view;
 	struct fanin_cc_out out;

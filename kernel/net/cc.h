@@ -20,7 +20,7 @@ struct fanin_cc_sample {
 	s64 interval_us;
 	s32 delivered;
 	u32 prior_delivered;
-	u8 app_limited;
+	u8 app_limited, ack_delayed;
 };
 
 struct fanin_cc_program {

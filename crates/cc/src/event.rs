@@ -119,6 +119,8 @@ pub struct Ack {
     pub ece: bool,
     /// Round-trip sample; `None` where Karn's rule forbids one.
     pub rtt: Option<Duration>,
+    /// It answers a lone segment shorter than the MSS, so that its receiver may have delayed it (`FLAG_ACK_MAYBE_DELAYED`).
+    pub maybe_delayed: bool,
     /// First byte not yet acknowledged, after this ACK.
     pub ack_seq: u64,
     /// Whether the window may grow on this ACK: false in CWR, recovery and loss repair of the fast kind, on an ACK with ECE, and where
@@ -149,6 +151,7 @@ impl Ack {
             delivered_segments: segments,
             ece: false,
             rtt,
+            maybe_delayed: false,
             ack_seq,
             may_grow: true,
             newly_lost: 0,

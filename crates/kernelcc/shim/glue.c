@@ -11,7 +11,7 @@ static __thread u64 no_random;
 
 /* ---- what src/abi.rs mirrors; every field is in the unit of its name ---------------------------------------------------------- */
 
-#define FANIN_ABI 4
+#define FANIN_ABI 5
 struct fanin_view {
 	u64 now_ns, next_send_ns;
 	u32 snd_una, snd_nxt, mss, srtt_us, min_rtt_us, in_flight, delivered, delivered_ce, lost, data_segs_out;
@@ -23,7 +23,7 @@ struct fanin_ack {
 	s32 rtt_us;			/* -1: no sample */
 	u32 ece, may_raise, losses, prior_in_flight;
 	s32 rate_delivered;		/* -1: no rate sample */
-	u32 rate_prior_delivered, rate_app_limited;
+	u32 rate_prior_delivered, rate_app_limited, maybe_delayed;
 	u64 rate_interval_us;
 };
 struct fanin_out {
@@ -320,7 +320,7 @@ void fanin_on_ack(struct fanin_sock *s, const struct fanin_view *v, const struct
 			.prior_delivered = a->rate_prior_delivered, .delivered = a->rate_delivered, .interval_us = a->rate_interval_us,
 			.snd_interval_us = a->rate_interval_us, .rcv_interval_us = a->rate_interval_us, .rtt_us = a->rtt_us,
 			.losses = a->losses, .acked_sacked = a->delivered, .prior_in_flight = a->prior_in_flight,
-			.is_app_limited = a->rate_app_limited, .prior_mstamp = 1, .last_end_seq = v->snd_una,
+			.is_app_limited = a->rate_app_limited, .is_ack_delayed = a->maybe_delayed, .prior_mstamp = 1, .last_end_seq = v->snd_una,
 		};
 		if (a->rate_delivered < 0) {
 			rs.interval_us = -1;

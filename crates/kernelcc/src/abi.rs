@@ -10,7 +10,7 @@ use libloading::Library;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
-const FANIN_ABI: u32 = 4;
+const FANIN_ABI: u32 = 5;
 
 /// What the sender knows now.
 #[repr(C)]
@@ -50,6 +50,7 @@ pub struct AckIn {
     pub rate_delivered: i32,
     pub rate_prior_delivered: u32,
     pub rate_app_limited: u32,
+    pub maybe_delayed: u32,
     pub rate_interval_us: u64,
 }
 

@@ -334,6 +334,7 @@ impl CongestionControl for KernelSender {
             rate_delivered: ack.rate.map_or(-1, |r| r.delivered as i32),
             rate_prior_delivered: ack.rate.map_or(0, |r| r.prior_delivered as u32),
             rate_app_limited: u32::from(ack.rate.is_some_and(|r| r.app_limited)),
+            maybe_delayed: u32::from(ack.maybe_delayed),
             rate_interval_us: ack.rate.map_or(0, |r| us(r.interval)),
         };
         self.call(&view, |socket| socket.ack(&view, &input));

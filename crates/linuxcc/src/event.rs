@@ -80,6 +80,7 @@ pub struct Delivery {
     pub delivered_segments: u32,
     pub ece: bool,
     pub rtt_ps: Option<u64>,
+    pub maybe_delayed: bool,
     pub ack_seq: u64,
     pub may_grow: bool,
     pub newly_lost: u32,
@@ -95,6 +96,7 @@ impl Delivery {
         ack.delivered_bytes = self.delivered_bytes;
         ack.delivered_segments = self.delivered_segments;
         ack.ece = self.ece;
+        ack.maybe_delayed = self.maybe_delayed;
         ack.may_grow = self.may_grow;
         ack.newly_lost = self.newly_lost;
         ack.prior_in_flight = f64::from(self.prior_in_flight);

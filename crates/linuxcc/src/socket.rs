@@ -71,6 +71,7 @@ pub struct Sample {
     pub delivered: i32,
     pub prior_delivered: u32,
     pub app_limited: u8,
+    pub ack_delayed: u8,
 }
 
 /// Whether a new segment may leave.
@@ -183,6 +184,7 @@ impl Socket {
             delivered_segments: delivered,
             ece,
             rtt_ps: u64::try_from(rtt_us).ok().map(|us| us * 1_000_000),
+            maybe_delayed: false,
             ack_seq: una,
             may_grow: false,
             newly_lost: 0,
@@ -209,6 +211,7 @@ impl Socket {
         if let Some((_, mut delivery)) = self.pending.take() {
             // CWR and recovery: 2 and 3.
             delivery.may_grow = !matches!(view.state, 2 | 3) && !delivery.ece && delivery.acked_bytes > 0;
+            delivery.maybe_delayed = sample.ack_delayed != 0;
             delivery.rate = (sample.delivered >= 0 && sample.interval_us > 0).then(|| {
                 // Counted in 32 bits there.
                 let prior = u64::from(view.delivered) - u64::from(view.delivered.wrapping_sub(sample.prior_delivered));

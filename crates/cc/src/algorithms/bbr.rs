@@ -259,12 +259,12 @@ impl Bbr {
             self.min_rtt_us = Some(us(conn.min_rtt));
             self.min_rtt_at = conn.now;
         }
-        // `bbr_update_min_rtt`: the least of the window, or whatever comes first after it.
+        // `bbr_update_min_rtt`: the least of the window, or what comes first after it and holds no wait of the receiver.
         let expired = conn.now.since(self.min_rtt_at) > self.min_rtt_window && self.min_rtt_us.is_some();
         // The difference of two times in whole microseconds.
         let rtt = ack.rtt.map(|rtt| at_us(conn.now) - at_us(Time::from_ps(conn.now.ps().saturating_sub(rtt.ps()))));
         if let Some(rtt) = rtt
-            && (expired || self.min_rtt_us.is_none_or(|m| rtt < m))
+            && (expired && !ack.maybe_delayed || self.min_rtt_us.is_none_or(|m| rtt < m))
         {
             self.min_rtt_us = Some(rtt);
             self.min_rtt_at = conn.now;

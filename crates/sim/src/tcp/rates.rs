@@ -75,6 +75,12 @@ impl RateSampler {
 }
 
 impl Sender {
+    /// What arrived is one segment shorter than the MSS, sent once, and nothing else did since it was sent (`tcp_clean_rtx_queue`).
+    pub(super) fn answers_lone_runt(&self, d: &Delivered, rate: RateSample) -> bool {
+        let lone = d.acked_segments == 1 && rate.delivered == 1 && self.board.sacked() == 0;
+        lone && d.acked_bytes < u64::from(self.config.stack.mss) && !d.any_retransmitted
+    }
+
     /// The application writes: it may have been the limit so far.
     pub(super) fn note_app_limited(&mut self, now: u64) {
         if self.rates.is_none() {

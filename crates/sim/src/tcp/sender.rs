@@ -424,6 +424,8 @@ impl Sender {
         (ack.ece, ack.may_grow) = (ece, may_grow && !self.enters_recovery());
         (ack.newly_lost, ack.prior_in_flight) = (lost, prior_in_flight);
         ack.rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
+        let alert = sacked || ece || packet.has(flags::DSACK);
+        ack.maybe_delayed = !alert && ack.rate.is_some_and(|rate| self.answers_lone_runt(d, rate));
         // `tcp_cong_control` stands behind `tcp_fastretrans_alert`: who needs the state as it is then is told last.
         let settled = self.config.needs.settled_acks;
         if d.segments == 0 {

@@ -120,6 +120,32 @@ fn a_request_ends_a_window_of_dctcps_alpha() {
     assert_eq!(alphas, [960.0, 900.0, 844.0, 792.0, 743.0]);
 }
 
+/// `bbr_update_min_rtt`: when the least round trip is out of date, the next one takes its place; not that of a lone segment shorter than the MSS, whose
+/// ACK the receiver may have delayed (`FLAG_ACK_MAYBE_DELAYED`).
+#[test]
+fn bbr_takes_no_answer_to_a_lone_short_segment_for_its_next_least_round_trip() {
+    let least_us = |bytes: u64| {
+        let mut spec = star(1, Rate::gbps(1), Duration::us(50), None, None);
+        let t = transport(&mut spec, "bbr", Stack::linux());
+        spec.transports[0].args.set("bbr_min_rtt_window", Value::Number(0.1));
+        let f = flow(&mut spec, 0, t);
+        for i in 0..10 {
+            message(&mut spec, f, bytes, Duration::ms(60 * i));
+        }
+        spec.trace.windows.push(f);
+        spec.trace.internals = true;
+        let t = run(&spec).traces.internals;
+        let told = (0..t.name.len()).filter(|&i| t.name[i] == "bbr_min_rtt_s");
+        let mut values: Vec<u64> = told.map(|i| (t.value[i] * 1e6).round() as u64).collect();
+        values.dedup();
+        values
+    };
+    // The handshake's, and no other; whereas the answers to a full segment are longer, and take its place.
+    assert_eq!(least_us(1447), [211]);
+    let full = least_us(1448);
+    assert!(full.len() > 2 && full.iter().all(|&us| (211..250).contains(&us)), "{full:?}");
+}
+
 /// Of 29 segments behind a lost one, Linux acknowledges three at once and the others together, 100 us after the fourth where the receiver has seen
 /// no round trip yet, unless a run of them ends (`__tcp_ack_snd_check`, `tcp_comp_sack_nr`).
 #[test]
