@@ -61,7 +61,7 @@ def test_a_default_of_a_profile_stands_beside_the_common_one() -> None:
 
 def test_a_table_that_there_is_not_is_named() -> None:
     page = "<!-- table: kernel -->\nold\n<!-- end of table -->\n"
-    assert "| all | 349 | 346 | 1.00 |" in tables.filled(page, "page.md")
+    assert "| all | 349 | 347 | 1.00 |" in tables.filled(page, "page.md")
     with pytest.raises(OutputError, match=r"page.md: there is no table `kernels`"):
         tables.filled(page.replace("kernel", "kernels"), "page.md")
 
