@@ -260,7 +260,7 @@ fn an_ack_that_may_be_delayed_tells_no_least_round_trip_after_the_window_of_the_
     for (maybe_delayed, expected) in [(true, MIN_RTT_US.floor() * 1e-6), (false, 0.04)] {
         let mut p = Path::new(&set("bbr_min_rtt_window", Value::Number(0.1)));
         p.run(0.05);
-        p.s.conn.now = p.s.conn.now + Duration::ms(200);
+        p.s.conn.now += Duration::ms(200);
         let ack = Ack { maybe_delayed, ..Ack::of(1, MSS as u32, p.s.conn.snd_una, Some(Duration::ms(40))) };
         p.s.cc.on_ack(&p.s.conn, &ack);
         close(p.seen("bbr_min_rtt_s"), expected);
