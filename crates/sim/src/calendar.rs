@@ -1,7 +1,7 @@
 //! The event structure: a bucketed calendar of links and a heap of timers.
 //!
 //! A link delivers in order, so only the head of its ring can be the next event: at most one entry per link, kept as intrusive
-//! lists (no allocation). Timers are few, move lazily, and live in an ordinary heap.
+//! lists (no allocation). Timers are fewer, move lazily, and live in a heap.
 //!
 //! Total order: (time, links by rank, then timers by kind and number). Each link draws the rank of each of its events from a sequence of its own that
 //! starts from the seed. So the order depends on scenario and seed alone, never on the order of insertion, and no link is favoured: with
