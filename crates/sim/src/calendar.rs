@@ -1,7 +1,7 @@
 //! The event structure: a bucketed calendar of links and a heap of timers.
 //!
 //! A link delivers in order, so only the head of its ring can be the next event: at most one entry per link, kept as intrusive
-//! lists (no allocation). Timers are fewer, move lazily, and live in a heap.
+//! lists (no allocation). Timers are fewer, move lazily, and live in a heap, four below each.
 //!
 //! Total order: (time, links by rank, then timers by kind and number). Each link draws the rank of each of its events from a sequence of its own that
 //! starts from the seed. So the order depends on scenario and seed alone, never on the order of insertion, and no link is favoured: with
@@ -67,23 +67,6 @@ impl Due {
     }
 }
 
-/// When a timer may be due, its kind and its number, as one number: comparing two takes no branch, and four lie in a line of the cache.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Alarm(u128);
-
-impl Alarm {
-    fn new(time: u64, timer: Timer) -> Alarm {
-        let (kind, number) = timer.rank();
-        Alarm(u128::from(time) << 64 | u128::from(kind) << 32 | u128::from(number))
-    }
-    fn time(self) -> u64 {
-        (self.0 >> 64) as u64
-    }
-    fn timer(self) -> Timer {
-        Timer::of_rank((self.0 >> 32) as u32, self.0 as u32)
-    }
-}
-
 /// Events in their total order.
 #[derive(Debug)]
 pub struct Calendar {
@@ -107,7 +90,7 @@ pub struct Calendar {
     next_far: u64,
     /// Events beyond the year.
     far: BinaryHeap<Reverse<Due>>,
-    timers: QuaternaryHeap<Reverse<Alarm>>,
+    timers: QuaternaryHeap<Reverse<(u64, Timer)>>,
 }
 
 impl Calendar {
@@ -168,7 +151,7 @@ impl Calendar {
     #[inline]
     pub fn schedule_timer(&mut self, time: u64, timer: Timer) {
         self.next_timer = self.next_timer.min(time);
-        self.timers.push(Reverse(Alarm::new(time, timer)));
+        self.timers.push(Reverse((time, timer)));
     }
 
     #[inline]
@@ -226,9 +209,9 @@ impl Calendar {
         if self.next_timer > end {
             return None;
         }
-        let Reverse(alarm) = self.timers.pop()?;
-        self.next_timer = self.timers.peek().map_or(u64::MAX, |first| first.0.time());
-        Some((alarm.time(), Event::Timer(alarm.timer())))
+        let Reverse((time, timer)) = self.timers.pop()?;
+        self.next_timer = self.timers.peek().map_or(u64::MAX, |first| first.0.0);
+        Some((time, Event::Timer(timer)))
     }
 
     /// Where an event stands that was popped just now.
@@ -245,7 +228,7 @@ impl Calendar {
             self.turn_page();
         }
         let link = self.current.last().map(|&due| Place::of_link(due));
-        let timer = self.timers.peek().map(|first| Place::of_timer(first.0.time(), first.0.timer()));
+        let timer = self.timers.peek().map(|r| Place::of_timer(r.0.0, r.0.1));
         [link, timer].into_iter().flatten().min()
     }
 

@@ -41,20 +41,4 @@ impl Timer {
             Timer::Read(n) => (9, n),
         }
     }
-
-    /// The timer with this [`rank`](Timer::rank).
-    pub fn of_rank(kind: u32, number: u32) -> Timer {
-        match kind {
-            0 => Timer::Port(number),
-            1 => Timer::Source(number),
-            2 => Timer::Sink(number),
-            3 => Timer::Message(number),
-            4 => Timer::Datagram(number),
-            5 => Timer::Stop(number),
-            6 => Timer::Open(number),
-            7 => Timer::Sample,
-            8 => Timer::Receive(number),
-            _ => Timer::Read(number),
-        }
-    }
 }
