@@ -414,7 +414,8 @@ impl Sender {
         let delivered = self.newly_delivered(advanced, opens, d);
         // `tcp_ack_is_dubious`
         let news = advanced || with_data || opens;
-        let dubious = !was_open || sacked || ece || packet.has(flags::DSACK) || !news;
+        let alert = sacked || ece || packet.has(flags::DSACK);
+        let dubious = !was_open || alert || !news;
         let lost = self.find_losses(advanced, sacked, dubious, d, net.now);
         let mut ack = Ack::of(0, self.config.stack.mss, self.una, rtt);
         // Acknowledged in order; delivered at all.
@@ -424,7 +425,6 @@ impl Sender {
         (ack.ece, ack.may_grow) = (ece, may_grow && !self.enters_recovery());
         (ack.newly_lost, ack.prior_in_flight) = (lost, prior_in_flight);
         ack.rate = self.rates.as_mut().and_then(|r| r.sample(d, now));
-        let alert = sacked || ece || packet.has(flags::DSACK);
         ack.maybe_delayed = !alert && ack.rate.is_some_and(|rate| self.answers_lone_runt(d, rate));
         // `tcp_cong_control` stands behind `tcp_fastretrans_alert`: who needs the state as it is then is told last.
         let settled = self.config.needs.settled_acks;
