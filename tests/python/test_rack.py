@@ -247,7 +247,11 @@ def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows(monkeypatc
     assert low <= 100 <= high
     assert "stack.send_jitter" not in found.ranges()
     assert found.fits[0].furthest < MOST_APART / 2
-    # Lengths are tried a tenth apart: what fits lies on both sides of it. Over the two seeds of a calibration the weights are left to chance.
+    # Lengths are tried a tenth apart: what fits lies on both sides of it.
+    lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in found.fits]
+    assert max(lengths, key=lambda pair: pair[1])[0] == pytest.approx(100, rel=0.05)
+    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.1)
+    # Over the two seeds of a calibration the weights are left to chance.
     monkeypatch.setattr("fanin.calibration.search.SEEDS", 32)
     told = incast_of_ten()
     assert told.calibration is not None
