@@ -81,11 +81,7 @@ impl Sender {
                     self.enter_recovery(net);
                     return lost;
                 }
-                let orderly = self.board.sacked() == 0 && !self.board.any_retransmission_outstanding();
-                let state = if orderly { State::Open } else { State::Disorder };
-                if self.state != State::Cwr && self.state != state {
-                    self.set_state(state, net);
-                }
+                self.keep_open(net);
             }
             State::Recovery if self.una >= self.recovery.high => {
                 self.board.forget_assumed();

@@ -280,7 +280,7 @@ impl Sender {
         }
         // More than the probe was acknowledged: it filled a hole at the end.
         let repaired = self.una > probe.end;
-        let for_nothing = ack.has(flags::DSACK) || (!summary.advanced && !summary.sacked);
+        let for_nothing = ack.has(flags::DSACK) || (!summary.news && !summary.sacked);
         self.forget_probe(for_nothing || repaired);
         let reduces = probe.repeats && repaired && !for_nothing;
         // Not in CWR, which ends at the latest where the data do that were out before the probe.

@@ -16,6 +16,10 @@ use fanin_cc::{Cause, RecoveryKind, State};
 pub(super) struct AckSummary {
     /// It acknowledged new data.
     pub advanced: bool,
+    /// It acknowledged new data, came with data or opened the window: no duplicate (`FLAG_NOT_DUP`).
+    pub news: bool,
+    /// It may mean a loss, or the state is no longer Open (`tcp_ack_is_dubious`).
+    pub dubious: bool,
     /// It reported data beyond a hole for the first time.
     pub sacked: bool,
     /// It echoed congestion.
@@ -244,15 +248,14 @@ impl Sender {
 
     fn watch_for_loss(&mut self, summary: &AckSummary, net: &mut Uplink<'_>) {
         let AckSummary { advanced, sacked, .. } = *summary;
-        if advanced {
-            if self.state == State::Disorder && self.board.sacked() == 0 {
-                self.set_state(State::Open, net);
-            }
-        } else {
+        let linux = self.recovery.linux.is_some();
+        if !advanced {
             self.recovery.dup_acks += 1;
-            if self.state == State::Open {
-                self.set_state(State::Disorder, net);
-            }
+        }
+        if !linux && !advanced && self.state == State::Open {
+            self.set_state(State::Disorder, net);
+        } else if !linux && advanced && self.state == State::Disorder && self.board.sacked() == 0 {
+            self.set_state(State::Open, net);
         }
         let enough = self.recovery.dup_acks >= self.config.stack.dup_thresh;
         let lost = match self.recovery.kind {
@@ -269,6 +272,19 @@ impl Sender {
         };
         if lost {
             self.enter_recovery(net);
+        } else if linux && summary.dubious && !summary.ece {
+            // An echo leads to CWR (`tcp_try_to_open`).
+            self.keep_open(net);
+        }
+    }
+
+    /// Open while nothing is out of order, lost or sent again, otherwise Disorder (`tcp_try_keep_open`).
+    pub(super) fn keep_open(&mut self, net: &mut Uplink<'_>) {
+        let orderly =
+            self.board.sacked() == 0 && self.board.lost() == 0 && !self.board.any_retransmission_outstanding();
+        let state = if orderly { State::Open } else { State::Disorder };
+        if self.state != State::Cwr && self.state != state {
+            self.set_state(state, net);
         }
     }
 

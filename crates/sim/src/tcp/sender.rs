@@ -433,6 +433,7 @@ impl Sender {
         } else if !settled {
             self.notify_ack(now, &ack);
         }
+        (summary.news, summary.dubious) = (news, dubious);
         (summary.sacked, summary.lost, summary.newly_delivered) = (sacked, lost, delivered);
         if !self.is_undisturbed(&summary) {
             self.react(packet, &summary, net);

@@ -327,6 +327,18 @@ fn a_probe_costs_nothing_whose_answer_comes_after_everything_was_acknowledged() 
     assert_a_probe_costs_nothing(&acks_behind_datagrams(linux(), third, 10_000, Duration::ZERO, after));
 }
 
+/// A D-SACK while new data are out tells that nothing is missing: the state stays Open (`tcp_try_keep_open`), in which a tail may be probed.
+#[test]
+fn a_d_sack_alone_is_no_disorder() {
+    let (third, after) = (Duration::ms(24), Duration::us(150));
+    let r = run(&acks_behind_datagrams(linux(), third, 10_000, Duration::ZERO, after));
+    let row = &r.flows.row(0);
+    assert_eq!((row.drops, row.tail_probes, row.timeouts, row.retransmissions), (0, 1, 0, 1), "{row:?}");
+    let w = &r.traces.window;
+    let told: Vec<_> = (0..w.state.len()).map(|i| (w.time_ps[i] / 1_000_000, w.state[i])).collect();
+    assert!(w.state.iter().all(|&state| state == 0), "us, state: {told:?}");
+}
+
 /// The ACK waits sixty milliseconds in the port, and without time stamps it does not say what it answers. The D-SACKs for what the timer sent again do,
 /// when nothing is outstanding any more (`tcp_try_undo_dsack`).
 #[test]
