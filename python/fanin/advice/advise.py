@@ -13,7 +13,7 @@ from fanin.advice.busy import TwiceTheLoad, search_doubled
 from fanin.advice.consequences import coexistence, hurts, other_racks
 from fanin.advice.search import BOTH, GOALS, RUNGS, Evaluator, first, halving, runs_within
 from fanin.comparison import SEEDS, compare
-from fanin.comparison.candidates import Choice, Unmarked, deployable, table_of
+from fanin.comparison.candidates import Choice, Unmarked, deployable, space_of, table_of
 from fanin.decision import Goal
 from fanin.disk.files import shown
 from fanin.errors import ScenarioError
@@ -289,7 +289,7 @@ class _Search:
             names = [*deployable(base, choice.baseline), choice.baseline]
         names = [name for name in dict.fromkeys(names) if name not in choice.settings]
         self.evaluator = Evaluator(base, self.executor, self.progress, usual_store() if self.keep else None, of)
-        self.space = Space(names, table_of(base), switch=self.switch)
+        self.space = space_of(base, names, switch=self.switch)
         today = Candidate(choice.baseline)
         if self.seconds is not None:
             self.count = runs_within(self.seconds, replace(base, cc=today.cc, seed=1))

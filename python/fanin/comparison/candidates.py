@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
+from fanin.capture.restarts import window_to_keep
 from fanin.decision.judge import Case, exposed, on_average
 from fanin.errors import AlgorithmError, FaninError, MissingAlgorithmError, ScenarioError
 from fanin.registries import entries, stand_alone_algorithms
 from fanin.runs.engines import engine
 from fanin.runs.replay import rack_of
-from fanin.settings.candidates import Candidate, Space
-from fanin.settings.declared import Cost
+from fanin.settings.candidates import Candidate, Space, fitting
+from fanin.settings.declared import BY_KEY, Cost
 from fanin.settings.deployable import around, deployment
 from fanin.simulation import chosen_algorithms
 from fanin.words.verdict import presumed
@@ -115,8 +116,26 @@ def with_host_settings(choice: Choice, base: ReplayJob) -> Choice:
     now = choice.baseline
     if now is None or now not in choice.candidates or deployment(now) is None:
         return choice
-    turned = Space([now], table_of(base), switch=False).neighbours(Candidate(now))
-    return with_candidates(choice, [c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING and _can_be(base, c)])
+    return with_candidates(choice, [c for c in _turned(base, now) if _can_be(base, c)])
+
+
+def _turned(base: ReplayJob, now: str) -> list[Candidate]:
+    """The current algorithm with each setting of a host alone."""
+    turned = space_of(base, [now], switch=False).neighbours(Candidate(now))
+    return [c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING]
+
+
+def space_of(base: ReplayJob, algorithms: Sequence[str], *, switch: bool) -> Space:
+    """What can be set on the rack of a replay, of which a floor of the timer leaves ordinary requests as they are."""
+    floor_ms, stack = rto_floors_ms(base), _stack_of(base)
+    today = floor_ms(Candidate(""))
+    windows: dict[str, str] = {}
+    for (key, floor), *_ in BY_KEY["stack.min_rto"].changes({}):
+        lower = floor_ms(Candidate("", ((key, floor),)))
+        if lower < today and stack("cwnd_validation") == "linux":
+            kept = window_to_keep(base.traffic.replay, lower, today, int(stack("mss")), float(stack("initial_window")))
+            windows |= {floor: str(kept)} if kept is not None else {}
+    return Space(algorithms, table_of(base), switch=switch, windows=windows)
 
 
 def paired(
@@ -155,13 +174,14 @@ def paired(
     average = {outcome.name: on_average(outcome, by) for outcome in outcomes}
     others = sorted((o for o in outcomes if o is not now), key=lambda o: (average[o.name], o.cost, o.name))
     # Alone, as a comparison has it: what a search puts together would leave out the pairs that are compared without it.
-    single = [o for o in others if o.cost == (Cost.HOST_SETTING, 1)]
+    together = {candidate.label for candidate in _turned(base, now.name)}
+    single = [o for o in others if o.cost == (Cost.HOST_SETTING, 1) or o.name in together]
     gain = [o for o in single if average[o.name] < average[now.name]]
     waiting = [
         choice.way(o.name) for o in others if o.name not in choice.settings and (o.name in waits or exposed(o, runs))
     ]
     setting = choice.way(gain[0].name).settings if gain else ()
-    pairs = [Candidate(other.cc, setting) for other in waiting[:PAIRED]] if setting else []
+    pairs = [Candidate(other.cc, fitting(setting, other.cc)) for other in waiting[:PAIRED]] if setting else []
     return [pair for pair in pairs if _can_be(base, pair)]
 
 
@@ -196,15 +216,21 @@ def rto_floors_ms(base: ReplayJob) -> Callable[[Candidate], float]:
     >>> [floor_ms(way) for way in (Candidate("vegas"), Candidate("vegas", (("stack.min_rto", "5ms"),)))]
     [200.0, 5.0]
     """
-    stack = table_of(base).get("stack", {})
-    profile = next(entry for entry in entries("stack") if entry.name == stack.get("profile", "linux"))
-    default = next(key["default"] for key in profile.details["keys"] if key["name"] == "min_rto")
+    today = _stack_of(base)("min_rto")
 
     def of(candidate: Candidate) -> float:
-        said = dict(candidate.settings).get("stack.min_rto", str(stack.get("min_rto", default)))
+        said = dict(candidate.settings).get("stack.min_rto", today)
         return 1e3 * _native.quantity("time", said.strip('"'), "stack.min_rto")
 
     return of
+
+
+def _stack_of(base: ReplayJob) -> Callable[[str], str]:
+    """The values of a rack's stack by key: the file's, or its profile's."""
+    stack = table_of(base).get("stack", {})
+    profile = next(entry for entry in entries("stack") if entry.name == stack.get("profile", "linux"))
+    defaults = {key["name"]: key["default"] for key in profile.details["keys"]}
+    return lambda key: str(stack.get(key, defaults[key])).strip('"')
 
 
 def _can_be(base: ReplayJob, candidate: Candidate) -> bool:

@@ -86,9 +86,18 @@ class Space:
         The parsed rack file.
     switch : bool
         The switch's settings may change.
+    windows : mapping, optional
+        The initial window that goes with a floor of the retransmission timer, by the floor, where one has to.
     """
 
-    def __init__(self, algorithms: Sequence[str], rack: Mapping[str, Any], *, switch: bool) -> None:
+    def __init__(
+        self,
+        algorithms: Sequence[str],
+        rack: Mapping[str, Any],
+        *,
+        switch: bool,
+        windows: Mapping[str, str] | None = None,
+    ) -> None:
         network = rack.get("rack", {})
         self._marked = bool({"mark", "receiver_mark", "queue"} & set(network))
         self.algorithms = [cc for cc in algorithms if self._marked or switch or not _native.needs_ecn(cc)]
@@ -98,6 +107,7 @@ class Space:
             own = set().union(*(declared.get(part, set()) for part in cc.split("+")))
             knobs = [k for k in KNOBS if k.fits(cc, own) and (switch or k.place != "switch")]
             values = [[c for c in k.changes(network) if not _already(c, rack)] for k in knobs]
+            values = [[_with_window(c, cc, windows or {}) for c in changes] for changes in values]
             self._knobs[cc] = [changes for changes in values if changes]
 
     def _runs_as_it_is(self, cc: str) -> bool:
@@ -124,7 +134,7 @@ class Space:
             Candidate(candidate.cc, tuple(sorted((*candidate.settings, *change), key=_order)))
             for changes in knobs
             for change in changes
-            if change[0][0] not in taken
+            if taken.isdisjoint(key for key, _ in change)
         ]
 
     def siblings(self, candidate: Candidate) -> list[Candidate]:
@@ -146,6 +156,30 @@ class Space:
             found = [c for c in dict.fromkeys(n for f in found for n in self.neighbours(f)) if c not in reached]
             reached |= dict.fromkeys(found)
         return list(reached)
+
+
+def fitting(settings: Settings, cc: str) -> Settings:
+    """Those of a host's settings that do something under this algorithm.
+
+    Examples
+    --------
+    >>> fitting((("stack.min_rto", "5ms"), ("stack.initial_window", "23")), "gss+cubic")
+    (('stack.min_rto', '5ms'),)
+    """
+    return tuple(one for one in settings if one[0] != "stack.initial_window" or BY_KEY[one[0]].fits(cc, ()))
+
+
+def _with_window(change: Change, cc: str, windows: Mapping[str, str]) -> Change:
+    """A floor with the initial window that goes with it, if the algorithm begins with that; anything else as it is.
+
+    Examples
+    --------
+    >>> floor = (("stack.min_rto", "5ms"),)
+    >>> _with_window(floor, "cubic", {"5ms": "23"}), _with_window(floor, "gss+cubic", {"5ms": "23"}) == floor
+    ((('stack.min_rto', '5ms'), ('stack.initial_window', '23')), True)
+    """
+    window = windows.get(dict(change).get("stack.min_rto", ""))
+    return change if window is None else fitting((*change, ("stack.initial_window", window)), cc)
 
 
 def _order(setting: tuple[str, str]) -> tuple[int, str]:

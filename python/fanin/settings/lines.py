@@ -167,6 +167,11 @@ def recommendation(
             f"The floor is set at both ends: {aggregator} delays its ACKs by less than its own floor (Linux 6.7; before, set `quickack 1` there "
             "instead), else servers would send answers again that have arrived."
         )
+    if "rto_min" in asked and float(asked.get("initcwnd", 0)) > INITIAL_WINDOW:
+        needs.append(
+            f"The initial window goes with the floor: Linux restarts from it after a pause longer than its timer, which the pauses of this service now "
+            f"are. {asked['initcwnd']} segments hold a whole answer, so that ordinary requests are sent as they are today."
+        )
     peers = [one for one in servers if (ip_address(one).version == 6) == v6] or ["SERVER"]
     if there and peers == ["SERVER"]:
         needs.append(f"SERVER stands for each server's address, in the lines for {aggregator}.")
@@ -186,6 +191,9 @@ def recommendation(
         plan=None if how.shim else Plan(aggregator, tuple(servers), options, there, _twin(kernel, how, load)),
     )
 
+
+INITIAL_WINDOW = 10
+"""Linux's (TCP_INIT_CWND)."""
 
 RTO_MIN_SYSCTL = "net.ipv4.tcp_rto_min_us"
 """The floor of connections whose route has none; delayed ACKs go by it too (tcp_output.c, `tcp_delack_max`)."""
