@@ -115,6 +115,11 @@ impl Machines {
         *busy_until - now
     }
 
+    /// Until when the application that gets this flow reads what has come, ps.
+    pub fn reads_until(&self, flow: u32, now: u64) -> u64 {
+        self.readers[self.flows[flow as usize].dst as usize].busy_until.max(now)
+    }
+
     /// A message of this flow is complete: when its application has read it, ps, and at which host.
     pub fn read(&mut self, flow: u32, message: u32, now: u64) -> (u64, u32) {
         let host = self.flows[flow as usize].dst;

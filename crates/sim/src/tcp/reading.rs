@@ -9,7 +9,9 @@ use crate::packet::Packet;
 
 impl Receiver {
     /// The receive buffer follows what arrives; while the window grows each segment is acknowledged at once (`tcp_grow_window`).
-    pub(super) fn tune(&mut self, packet: &Packet, before: u64, now: u64) {
+    pub(super) fn tune(&mut self, packet: &Packet, before: u64, net: &Net) {
+        let now = net.now;
+        let read_at = net.hosts.as_ref().map_or(now, |hosts| hosts.reads_until(packet.flow, now));
         let ahead = self.arrived.bytes_ahead();
         let window = self.edge.saturating_sub(self.last_ack_sent);
         let Some(buffer) = &mut self.buffer else { return };
@@ -22,6 +24,7 @@ impl Receiver {
             complete: self.first_end <= self.arrived.nxt,
             window,
             now,
+            read_at,
         };
         // `tcp_grow_window`: icsk_ack.quick |= 1.
         if buffer.on_segment(&segment) {
@@ -38,13 +41,20 @@ impl Receiver {
         buffer.told(buffer.window(self.arrived.bytes_ahead())) < self.edge.saturating_sub(self.last_ack_sent)
     }
 
-    /// The application reads and acknowledges what has come: at once, or when a host that polls is done with the poll.
+    /// The application reads and acknowledges what has come: at once, or on a host that costs something when that is done with the poll and the
+    /// application awake (`tcp_recvmsg`, `__tcp_cleanup_rbuf`).
     pub(super) fn acknowledge_when_read(&mut self, net: &mut Net) {
         if net.hosts.is_none() {
             return self.acknowledge_read(net);
         }
         self.reads = true;
         self.arm(net);
+    }
+
+    /// When the application reads what an ACK waits for, ps; `u64::MAX` if none does.
+    pub(super) fn read_at(&self) -> u64 {
+        let soon = || self.buffer.as_ref().and_then(|buffer| buffer.reads_at()).unwrap_or(0);
+        if self.reads { soon() } else { u64::MAX }
     }
 
     pub(super) fn acknowledge_read(&mut self, net: &mut Net) {

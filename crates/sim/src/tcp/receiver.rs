@@ -276,7 +276,7 @@ impl Receiver {
         // Data out of order must give duplicate ACKs where there is no SACK.
         let tells = packet.seq == before || self.config.stack.recovery.uses_sack();
         if !old && tells && self.buffer.is_some() {
-            self.tune(packet, before, net.now);
+            self.tune(packet, before, net);
         }
         // What an application wrote is acknowledged when the one here has read all of it, which waits for enough to read (`__tcp_cleanup_rbuf`).
         let ends = self.pushed_again || (self.pushed && !self.interactive);
@@ -453,8 +453,11 @@ impl Receiver {
             return;
         }
         self.timer_at = u64::MAX;
-        if std::mem::take(&mut self.reads) && self.pending > 0 {
-            self.acknowledge_read(net);
+        if self.read_at() <= net.now {
+            self.reads = false;
+            if self.pending > 0 {
+                self.acknowledge_read(net);
+            }
         }
         while let Some(metering) = &mut self.metering
             && let Some(&(due, ack)) = metering.held.front()
@@ -478,7 +481,7 @@ impl Receiver {
 
     pub(super) fn arm(&mut self, net: &mut Net) {
         let held = self.metering.as_ref().and_then(|m| m.held.front()).map_or(u64::MAX, |h| h.0);
-        let due = if self.reads { net.now } else { held.min(self.ack_at).min(self.merged.due) };
+        let due = held.min(self.ack_at).min(self.merged.due).min(self.read_at());
         if due < self.timer_at {
             self.timer_at = due.max(net.now);
             net.calendar.schedule_timer(self.timer_at, Timer::Sink(self.flow));

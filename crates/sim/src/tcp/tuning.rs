@@ -47,6 +47,8 @@ pub(super) struct Segment {
     /// The window that was told last.
     pub window: u64,
     pub now: u64,
+    /// When the application has read it, ps: `now` where that takes no time.
+    pub read_at: u64,
 }
 
 /// The buffer of one connection.
@@ -71,7 +73,7 @@ pub(super) struct ReceiveBuffer {
     read_size: u64,
     read_to: u64,
     unread: u64,
-    /// Since when it has something to read, ps: it does when the host is done with what came then.
+    /// When it reads, ps, if it has something to read: then, or when the host is done with what came then.
     due: Option<u64>,
     queue: Queue,
     /// Bytes that the application read in the last round trip, and where and when the present one began.
@@ -137,8 +139,10 @@ impl ReceiveBuffer {
         }
         self.unread = s.nxt - self.read_to;
         let grew = s.len >= LEAST_TO_GROW && self.grow(s);
-        if self.unread > 0 && (s.complete || self.unread >= self.read_size) {
-            self.due = self.due.or(Some(s.now));
+        // Where reading takes time the application wakes up for all that comes (`Machines::wake`).
+        let wakes = s.read_at > s.now || s.complete || self.unread >= self.read_size;
+        if self.unread > 0 && wakes {
+            self.due = self.due.or(Some(s.read_at));
         }
         grew
     }
@@ -232,6 +236,11 @@ impl ReceiveBuffer {
         }
         self.space_from = read;
         self.space_since = now;
+    }
+
+    /// When the application reads, ps; `None` if it has nothing to read.
+    pub fn reads_at(&self) -> Option<u64> {
+        self.due
     }
 
     /// The application has something to read that it has not read.
@@ -389,7 +398,17 @@ mod tests {
     fn segment(number: u64, us: u64, window: u64) -> Segment {
         let now = us * 1_000_000;
         let echo = (now / crate::packet::TICK_PS) as u32;
-        Segment { len: 1448, in_order: true, echo, nxt: number * 1448, ahead: 0, complete: false, window, now }
+        Segment {
+            len: 1448,
+            in_order: true,
+            echo,
+            nxt: number * 1448,
+            ahead: 0,
+            complete: false,
+            window,
+            now,
+            read_at: now,
+        }
     }
 
     /// 128 KiB: half of it in whole segments is 45; less one segment until the first shows that 153/256 of the memory is data.

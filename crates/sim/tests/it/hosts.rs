@@ -61,6 +61,16 @@ fn an_application_has_a_message_when_it_is_awake_and_has_copied_it() {
     assert_eq!((read_at(&one_message(1024, false, hosts)) - none).round(), 127.0);
 }
 
+/// What is not read keeps the window down, so that an ACK which is due waits for the reading (`__tcp_ack_snd_check`): instead of one for two segments of
+/// 12 us each, one whenever the application has read for 100 us.
+#[test]
+fn an_ack_that_is_due_waits_until_the_application_reads() {
+    let slow = HostModel { read_time: Duration::us(100), ..HostModel::ideal() };
+    let [once, slowly] = [HostModel::ideal(), slow].map(|hosts| acks(&one_message(4000 * MSS, false, hosts)));
+    // 48 ms; at first the window grows, and each segment is acknowledged.
+    assert!(once > 2000 && (480..700).contains(&slowly), "{once} and {slowly} ACKs");
+}
+
 /// Each of ten segments takes the sender's processor 20 us, more than its link (12 us).
 #[test]
 fn packets_leave_no_faster_than_a_processor_sends_them() {
