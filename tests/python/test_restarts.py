@@ -7,7 +7,7 @@ import json
 import pytest
 from fanin import trains
 from fanin._native import Replay
-from fanin.capture.restarts import window_to_keep
+from fanin.capture.restarts import windows_to_keep
 from fanin.comparison.candidates import Choice, space_of, with_host_settings
 from fanin.runs.job import Document
 from fanin.runs.replay import ReplayJob, Traffic
@@ -24,6 +24,10 @@ LARGEST = 32_853
 @pytest.fixture(scope="module")
 def replay() -> Replay:
     return trains(SMALL).workload()
+
+
+def window_to_keep(replay: Replay, floor_ms: float, now_ms: float, mss: int, initial: float) -> int | None:
+    return windows_to_keep(replay, [floor_ms], now_ms, mss, initial).get(floor_ms)
 
 
 def job(replay: Replay, stack: str = "") -> ReplayJob:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fanin import _native
-from fanin.capture.restarts import window_to_keep
+from fanin.capture.restarts import windows_to_keep
 from fanin.decision.judge import Case, exposed, on_average
 from fanin.errors import AlgorithmError, FaninError, MissingAlgorithmError, ScenarioError
 from fanin.registries import entries, stand_alone_algorithms
@@ -129,12 +129,12 @@ def space_of(base: ReplayJob, algorithms: Sequence[str], *, switch: bool) -> Spa
     """What can be set on the rack of a replay, of which a floor of the timer leaves ordinary requests as they are."""
     floor_ms, stack = rto_floors_ms(base), _stack_of(base)
     today = floor_ms(Candidate(""))
-    windows: dict[str, str] = {}
-    for (key, floor), *_ in BY_KEY["stack.min_rto"].changes({}):
-        lower = floor_ms(Candidate("", ((key, floor),)))
-        if lower < today and stack("cwnd_validation") == "linux":
-            kept = window_to_keep(base.traffic.replay, lower, today, int(stack("mss")), float(stack("initial_window")))
-            windows |= {floor: str(kept)} if kept is not None else {}
+    floors = {
+        floor: floor_ms(Candidate("", ((key, floor),))) for ((key, floor),) in BY_KEY["stack.min_rto"].changes({})
+    }
+    lower = [ms for ms in floors.values() if ms < today and stack("cwnd_validation") == "linux"]
+    kept = windows_to_keep(base.traffic.replay, lower, today, int(stack("mss")), float(stack("initial_window")))
+    windows = {floor: str(kept[ms]) for floor, ms in floors.items() if ms in kept}
     return Space(algorithms, table_of(base), switch=switch, windows=windows)
 
 
