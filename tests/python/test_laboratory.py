@@ -79,9 +79,12 @@ def test_a_note_about_the_applications_own_time_excuses_requests_that_are_too_sh
 class Made:
     """Thirty requests of 5 ms, which are released as said and begin with so many messages within so many microseconds."""
 
-    def __init__(self, released_by: list[dict[str, object]], first_messages: int, spread_us: int) -> None:
+    def __init__(
+        self, released_by: list[dict[str, object]], first_messages: int, spread_us: int, connections: int | None = None
+    ) -> None:
         self.group = {"released_by": released_by, "spread": {"median_ns": 1_000 * spread_us}}
-        self.closing = {"group": 0, "requests": 30, "first_messages": {"median": first_messages}}
+        first, own = {"median": first_messages}, {"median": connections or first_messages}
+        self.closing = {"group": 0, "requests": 30, "first_messages": first, "connections_per_request": own}
 
     def round_times_ms(self) -> list[float]:
         return [5.0] * 30
@@ -94,12 +97,13 @@ class Made:
 
 
 def test_an_applications_own_time_is_told_by_the_pace_of_the_messages_with_which_its_requests_begin() -> None:
-    def told(first: int) -> str | None:
+    def told(first: int, connections: int | None = None) -> str | None:
         inside = {"event": "inside", "delay": {"median_ns": 50_000}}
-        return closing.unseen(cast(Any, Made([inside], first, 60)))
+        return closing.unseen(cast(Any, Made([inside], first, 60, connections)))
 
     assert "6% of the median request" in (told(2) or "")
     assert told(12) is None, "2 % of a request"
+    assert "6% of the median request" in (told(12, connections=2) or ""), "six calls of a connection leave as one"
 
 
 def test_it_is_said_where_no_pause_tells_a_request_from_a_stage() -> None:

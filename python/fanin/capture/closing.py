@@ -412,9 +412,10 @@ def _own(group: dict[str, Any], closing: dict[str, Any], median: float) -> float
     """What the application takes for a request beside it, in ms. What takes longer than most requests is a timer."""
     inside = [edge["delay"]["median_ns"] / 1e6 for edge in group["released_by"] if edge["event"] == "inside"]
     turn = max((delay for delay in inside if delay < median), default=0.0)
-    # A request may begin with some of its messages: the spread is theirs.
+    # A request may begin with some of its messages: the spread is theirs. Those of one connection leave together, however long the loop takes for each.
     first = closing["first_messages"]["median"]
-    step = group["spread"]["median_ns"] / 1e6 / max(1, first - 1)
+    writes = min(first, closing["connections_per_request"]["median"])
+    step = group["spread"]["median_ns"] / 1e6 / max(1, writes - 1)
     return float(max(LOOPS * step, turn if first > 1 else TURNS * turn))
 
 
