@@ -293,7 +293,7 @@ def _services(name: str = "services") -> list[str]:
             [
                 *part.row(0)[:2],
                 f"{read} of {part['requests_log'][0]}",
-                *(_span([f"{e:+.0f}" for e in each.sort()]) for each in errors),
+                *(_span([f"{e:+.0f}" for e in each.sort()] if each.is_finite().all() else ["-"]) for each in errors),
                 verdict,
             ]
         )
