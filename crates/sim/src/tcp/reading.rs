@@ -36,7 +36,7 @@ impl Receiver {
     /// An ACK is due whose window is smaller than the one told last, because the application has not read what it now can: it leaves when that is
     /// read ("right edge of window advances far enough").
     pub(super) fn waits_for_reader(&self) -> bool {
-        let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.reads_soon()) else { return false };
+        let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.reads_at().is_some()) else { return false };
         // __tcp_select_window(sk) >= tp->rcv_wnd does not hold: "tcp_recvmsg() will send ACK otherwise".
         buffer.told(buffer.window(self.arrived.bytes_ahead())) < self.edge.saturating_sub(self.last_ack_sent)
     }

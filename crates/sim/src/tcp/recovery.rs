@@ -252,10 +252,12 @@ impl Sender {
         if !advanced {
             self.recovery.dup_acks += 1;
         }
-        if !linux && !advanced && self.state == State::Open {
-            self.set_state(State::Disorder, net);
-        } else if !linux && advanced && self.state == State::Disorder && self.board.sacked() == 0 {
-            self.set_state(State::Open, net);
+        match self.state {
+            // By `keep_open`, below.
+            _ if linux => {}
+            State::Open if !advanced => self.set_state(State::Disorder, net),
+            State::Disorder if advanced && self.board.sacked() == 0 => self.set_state(State::Open, net),
+            _ => {}
         }
         let enough = self.recovery.dup_acks >= self.config.stack.dup_thresh;
         let lost = match self.recovery.kind {

@@ -243,11 +243,6 @@ impl ReceiveBuffer {
         self.due
     }
 
-    /// The application has something to read that it has not read.
-    pub fn reads_soon(&self) -> bool {
-        self.due.is_some()
-    }
-
     /// The application has read all that came in order, or is about to.
     pub fn is_read(&self) -> bool {
         self.unread == 0 || self.due.is_some()
