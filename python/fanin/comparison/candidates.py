@@ -116,13 +116,8 @@ def with_host_settings(choice: Choice, base: ReplayJob) -> Choice:
     now = choice.baseline
     if now is None or now not in choice.candidates or deployment(now) is None:
         return choice
-    return with_candidates(choice, [c for c in _turned(base, now) if _can_be(base, c)])
-
-
-def _turned(base: ReplayJob, now: str) -> list[Candidate]:
-    """The current algorithm with each setting of a host alone."""
     turned = space_of(base, [now], switch=False).neighbours(Candidate(now))
-    return [c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING]
+    return with_candidates(choice, [c for c in turned if c.cost(now)[0] is Cost.HOST_SETTING and _can_be(base, c)])
 
 
 def space_of(base: ReplayJob, algorithms: Sequence[str], *, switch: bool) -> Space:
@@ -174,8 +169,7 @@ def paired(
     average = {outcome.name: on_average(outcome, by) for outcome in outcomes}
     others = sorted((o for o in outcomes if o is not now), key=lambda o: (average[o.name], o.cost, o.name))
     # Alone, as a comparison has it: what a search puts together would leave out the pairs that are compared without it.
-    together = {candidate.label for candidate in _turned(base, now.name)}
-    single = [o for o in others if o.cost == (Cost.HOST_SETTING, 1) or o.name in together]
+    single = [o for o in others if o.cost[0] == Cost.HOST_SETTING and choice.way(o.name).turned == 1]
     gain = [o for o in single if average[o.name] < average[now.name]]
     waiting = [
         choice.way(o.name) for o in others if o.name not in choice.settings and (o.name in waits or exposed(o, runs))

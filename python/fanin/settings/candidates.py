@@ -9,7 +9,7 @@ from typing import Any
 from fanin import _native
 from fanin.registries import entries
 from fanin.runs.job import Settings
-from fanin.settings.declared import BY_KEY, KNOBS, NAMES, Change, Cost, Knob, cost_of_algorithm
+from fanin.settings.declared import BY_KEY, KNOBS, NAMES, Change, Cost, Knob, cost_of_algorithm, goes_with_floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,19 @@ class Candidate:
     def changes(self) -> int:
         """How many things have to be set, beside the algorithm."""
         return sum(key in NAMES for key, _ in self.settings)
+
+    @property
+    def turned(self) -> int:
+        """How many knobs are turned: the initial window that goes with a floor of the timer is none of its own.
+
+        Examples
+        --------
+        >>> [Candidate("cubic", (("stack.min_rto", "5ms"), ("stack.initial_window", n))).turned for n in ("23", "2")]
+        [1, 2]
+        """
+        values = dict(self.settings)
+        together = "stack.min_rto" in values and goes_with_floor(values.get("stack.initial_window"))
+        return self.changes - together
 
     @property
     def knobs(self) -> list[Knob]:

@@ -18,6 +18,9 @@ UNSURE = 0.2
 QUEUES = (5, 10, 20, 40, 80)
 """Queues that a threshold may leave, in packets: DCTCP's K (its guideline is C x RTT / 7), and, as a delay, TRIM's."""
 
+SMALLER_WINDOWS = ("4", "2")
+"""Initial windows that are tried for themselves, in segments. A larger one goes with a floor of the retransmission timer (:func:`goes_with_floor`)."""
+
 Change = Settings
 """What one knob at one value puts on top of the rack."""
 
@@ -108,6 +111,17 @@ class Knob:
         return not self.only_marking or _native.needs_ecn(cc)
 
 
+def goes_with_floor(window: str | None) -> bool:
+    """Whether an initial window keeps ordinary requests as they are with a lower floor (:func:`fanin.capture.restarts.windows_to_keep`).
+
+    Examples
+    --------
+    >>> goes_with_floor("23"), goes_with_floor("4"), goes_with_floor(None)
+    (True, False, False)
+    """
+    return window is not None and window not in SMALLER_WINDOWS
+
+
 def _each(key: str, *values: str) -> Callable[[Mapping[str, Any]], list[Change]]:
     return lambda _: [((key, value),) for value in values]
 
@@ -195,7 +209,7 @@ KNOBS = (
         Cost.HOST_SETTING,
         "route",
         "initcwnd",
-        _each("stack.initial_window", "4", "2"),
+        _each("stack.initial_window", *SMALLER_WINDOWS),
     ),
     Knob("cc.trim_k_fixed", "TRIM's K", End.SERVERS, Cost.TWIN, "load", "k_us", _delays),
     Knob(

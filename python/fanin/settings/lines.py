@@ -10,7 +10,7 @@ from typing import Any
 from fanin import _native
 from fanin.settings import shell
 from fanin.settings.candidates import Candidate
-from fanin.settings.declared import KNOBS, End
+from fanin.settings.declared import KNOBS, End, goes_with_floor
 from fanin.settings.deployable import BOTH_ENDS, COMMAND, LIBRARY, WIRE, Deployment, deployment
 from fanin.settings.hosts import BY_OPTION
 from fanin.settings.plan import Plan, Twin
@@ -167,7 +167,7 @@ def recommendation(
             f"The floor is set at both ends: {aggregator} delays its ACKs by less than its own floor (Linux 6.7; before, set `quickack 1` there "
             "instead), else servers would send answers again that have arrived."
         )
-    if "rto_min" in asked and float(asked.get("initcwnd", 0)) > INITIAL_WINDOW:
+    if "rto_min" in asked and goes_with_floor(asked.get("initcwnd")):
         needs.append(
             f"The initial window goes with the floor: Linux restarts from it after a pause longer than its timer, which the pauses of this service now "
             f"are. {asked['initcwnd']} segments hold a whole answer, so that ordinary requests are sent as they are today."
@@ -191,9 +191,6 @@ def recommendation(
         plan=None if how.shim else Plan(aggregator, tuple(servers), options, there, _twin(kernel, how, load)),
     )
 
-
-INITIAL_WINDOW = 10
-"""Linux's (TCP_INIT_CWND)."""
 
 RTO_MIN_SYSCTL = "net.ipv4.tcp_rto_min_us"
 """The floor of connections whose route has none; delayed ACKs go by it too (tcp_output.c, `tcp_delack_max`)."""
