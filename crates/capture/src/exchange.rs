@@ -5,7 +5,7 @@ use crate::sent::Soonest;
 use crate::service::Wait;
 use crate::workload::{Message, Piece};
 use crate::{Connection, Direction, Front, Turn};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -156,7 +156,7 @@ fn unasked(e: &Exchange, written: &[TimedPiece], think_ns: u64) -> impl Iterator
             service_ns: 0,
             service_between_ns: None,
             response_bytes: p.piece.bytes,
-            pieces: smallvec![Piece { pause_ns: 0, bytes: p.piece.bytes }],
+            pieces: smallvec![Piece::whole(p.piece.bytes)],
             took_ns: None,
             overlapped: false,
             release: None,
@@ -168,11 +168,12 @@ fn unasked(e: &Exchange, written: &[TimedPiece], think_ns: u64) -> impl Iterator
 
 /// One message with its answer in pieces.
 fn asked(e: &Exchange, written: &[TimedPiece], start_ns: u64, think_ns: u64) -> (Message, Times, Wait) {
-    let pieces = match written {
+    let mut pieces = match written {
         [] if e.response_bytes == 0 => smallvec![],
-        [] => smallvec![Piece { pause_ns: 0, bytes: e.response_bytes }],
+        [] => smallvec![Piece::whole(e.response_bytes)],
         several => several.iter().map(|p| p.piece).collect(),
     };
+    part_header(&mut pieces, u64::from(e.front.written_bytes));
     let message = Message {
         start_ns,
         think_ns,
@@ -193,6 +194,15 @@ fn asked(e: &Exchange, written: &[TimedPiece], start_ns: u64, think_ns: u64) -> 
         bytes: e.response_bytes,
     };
     (message, times, Wait::of(e.front, e.queued))
+}
+
+/// What was written first leaves by itself, and what goes on behind it as a piece of its own.
+fn part_header(pieces: &mut SmallVec<[Piece; 1]>, written: u64) {
+    if let Some(first) = pieces.first_mut().filter(|first| 0 < written && written < first.bytes) {
+        let body = Piece { pause_ns: 0, bytes: first.bytes - written, straight_on: true };
+        first.bytes = written;
+        pieces.insert(1, body);
+    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl Analysis {
     fn pieces(&self) -> Pieces {
         let mut pieces = Pieces::new();
         for b in &self.bursts {
-            let piece = Piece { pause_ns: b.pause_ns, bytes: b.bytes };
+            let piece = Piece { pause_ns: b.pause_ns, bytes: b.bytes, straight_on: false };
             let of = pieces.entry((b.connection, b.direction, b.turn)).or_default();
             of.push(TimedPiece { start_ns: b.start_ns, piece });
         }
@@ -185,9 +185,12 @@ impl<'a> Gathered<'a> {
     fn workload(mut self) -> Workload {
         if self.behind == Some(false) {
             // What arrives together here meets in the queue later.
-            self.all.iter_mut().for_each(|(_, _, wait)| *wait = Wait { lost: wait.lost, ..Wait::default() });
+            self.all.iter_mut().for_each(|(_, _, wait)| {
+                *wait = Wait { lost: wait.lost, went_on_ns: wait.went_on_ns, ..Wait::default() }
+            });
         }
         service::unqueue(&mut self.all);
+        service::go_on(&mut self.all);
         let mut found = release::infer(&self.talks);
         for company in &mut found.companies {
             let mut hosts: Vec<u32> =

@@ -271,6 +271,10 @@ pub struct Front {
     /// It came so much later than an empty packet on empty links, which the round trip is known from: links take longer for its size. Of an answer, with what held its request in the same way: on a tap at the
     /// host that asks, all requests of a round leave at once, and its link sends them one after another.
     pub drag_ns: u64,
+    /// What the application wrote first, if a packet ended with that and more followed at once: a header, before its body. Otherwise 0.
+    pub written_bytes: u32,
+    /// How long after that it wrote what followed, by the next packet without the time that this takes on the link; none where that was not next.
+    pub went_on_ns: Option<u32>,
     /// How much later than its sender's time stamps its packets passed.
     #[serde(skip)]
     pub late: Option<Late>,

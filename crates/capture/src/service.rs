@@ -20,6 +20,8 @@ const PASSES: usize = 200;
 const SETTLED: f64 = 1e-4;
 /// Passes of the estimate for one server, which begins with that of all.
 const OWN_PASSES: usize = 12;
+/// So many answers that met no others in the queue tell how long after a first write the next one comes.
+const ALONE: usize = 8;
 /// The estimate over all rests on so many answers at most, evenly taken: enough for its classes, and linear in answers.
 const SAMPLE: usize = 4_096;
 
@@ -31,6 +33,8 @@ pub(crate) struct Wait {
     pub queued: (u64, u64),
     /// What the links took for the size of the answer's first packet.
     pub drag_ns: u64,
+    /// How long the server wrote nothing after its first write.
+    pub went_on_ns: Option<u32>,
 }
 
 impl Wait {
@@ -40,7 +44,12 @@ impl Wait {
         let order = (front.queued_ns, front.queued_ns + front.busy_ns);
         let both =
             stamped.map(|(least, most)| (least.max(order.0), most.min(order.1))).filter(|(least, most)| least <= most);
-        Wait { lost: front.lost, queued: both.or(stamped).unwrap_or(order), drag_ns: front.drag_ns }
+        Wait {
+            lost: front.lost,
+            queued: both.or(stamped).unwrap_or(order),
+            drag_ns: front.drag_ns,
+            went_on_ns: front.went_on_ns,
+        }
     }
 
     /// Where the server's time lies, of an answer that came after `waited_ns`.
@@ -98,6 +107,20 @@ pub(crate) fn unqueue(messages: &mut [(u32, Message, Wait)]) {
             }
         }
     }
+}
+
+/// Sets how long after a first write the next one came to the median of what was seen of answers that met no others in the queue, or of all: elsewhere
+/// packets of others came in between.
+pub(crate) fn go_on(messages: &mut [(u32, Message, Wait)]) {
+    let seen = |alone: bool| -> Vec<u32> {
+        let of = messages.iter().filter(|(_, _, w)| !alone || (!w.lost && w.queued == (0, 0)));
+        of.filter_map(|(_, _, w)| w.went_on_ns).collect()
+    };
+    let mut waits = Some(seen(true)).filter(|waits| waits.len() >= ALONE).unwrap_or_else(|| seen(false));
+    waits.sort_unstable();
+    let median = waits.get(waits.len() / 2).copied().unwrap_or(0);
+    let pieces = messages.iter_mut().flat_map(|(_, message, _)| &mut message.pieces);
+    pieces.filter(|piece| piece.straight_on).for_each(|piece| piece.pause_ns = u64::from(median));
 }
 
 /// How likely each service time is, in classes that are a fifth wider from one to the next.
@@ -212,7 +235,7 @@ mod tests {
             service_ns,
             service_between_ns: None,
             response_bytes: 8_000,
-            pieces: smallvec::smallvec![Piece { pause_ns: 0, bytes: 8_000 }],
+            pieces: smallvec::smallvec![Piece::whole(8_000)],
             took_ns: None,
             overlapped: false,
             release: None,

@@ -147,6 +147,16 @@ pub struct Piece {
     pub pause_ns: u64,
     /// How much it wrote.
     pub bytes: u64,
+    /// It went straight on: it paused after it had written the piece before, whether that was delivered or not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub straight_on: bool,
+}
+
+impl Piece {
+    /// All of a message.
+    pub const fn whole(bytes: u64) -> Piece {
+        Piece { pause_ns: 0, bytes, straight_on: false }
+    }
 }
 
 impl Workload {

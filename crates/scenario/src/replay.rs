@@ -78,12 +78,21 @@ pub struct Turn {
     pub request: u64,
     /// The server's pause before it answered.
     pub service: Duration,
-    /// What the server wrote, each piece after a pause from the delivery of the piece before; none: there was no response.
-    pub pieces: SmallVec<[(Duration, u64); 1]>,
+    /// What the server wrote, and what each piece but the first follows; none: there was no response.
+    pub pieces: SmallVec<[(Follows, u64); 1]>,
     /// Begun before the response before was complete, so it does not wait for it.
     pub overlapped: bool,
     /// What the request waits for; none: the response before, `think` long.
     pub release: Option<Waits>,
+}
+
+/// How long a piece of a response follows the one before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Follows {
+    /// After that was delivered.
+    Delivered(Duration),
+    /// After that was written.
+    Written(Duration),
 }
 
 /// Where a response went in the plan.
@@ -487,14 +496,15 @@ impl Placing<'_, '_> {
         (Some(request), Release::After(asked, turn.service - self.noise + self.late.next()))
     }
 
-    /// The pieces of a response, the first of them released so and each other after the one before.
+    /// The pieces of a response, the first of them released so.
     fn pieces(&mut self, back: FlowId, turn: &Turn, mut release: Release) -> Vec<MessageId> {
         let mut ids = Vec::with_capacity(turn.pieces.len());
-        for &(pause, bytes) in &turn.pieces {
-            if !ids.is_empty() {
-                // Set by the piece before.
-                let Some(before) = self.done else { break };
-                release = Release::After(before, pause + self.late.next());
+        for &(follows, bytes) in &turn.pieces {
+            match (follows, self.done) {
+                _ if ids.is_empty() => {}
+                (Follows::Written(pause), _) => release = release.later(pause),
+                (Follows::Delivered(pause), Some(before)) => release = Release::After(before, pause + self.late.next()),
+                (Follows::Delivered(_), None) => break,
             }
             let barrier = self.workload.plan.barrier();
             ids.push(self.workload.message(back, bytes, release, Some(barrier)));
@@ -573,8 +583,12 @@ impl From<&fanin_capture::Workload> for Replay {
 }
 
 /// What is not empty.
-fn pieces(written: &[Piece]) -> SmallVec<[(Duration, u64); 1]> {
-    written.iter().filter(|p| p.bytes > 0).map(|p| (from_ns(p.pause_ns), p.bytes)).collect()
+fn pieces(written: &[Piece]) -> SmallVec<[(Follows, u64); 1]> {
+    let follows = |p: &Piece| match p.straight_on {
+        true => Follows::Written(from_ns(p.pause_ns)),
+        false => Follows::Delivered(from_ns(p.pause_ns)),
+    };
+    written.iter().filter(|p| p.bytes > 0).map(|p| (follows(p), p.bytes)).collect()
 }
 
 /// A file may say anything.

@@ -233,6 +233,17 @@ pub enum Release {
     NotBefore(Time, BarrierId),
 }
 
+impl Release {
+    /// The same so much later; what waits for a time or a barrier is later only if the time is.
+    pub fn later(self, by: Duration) -> Release {
+        match self {
+            Release::At(time) => Release::At(time + by),
+            Release::After(barrier, delay) => Release::After(barrier, delay + by),
+            Release::NotBefore(time, barrier) => Release::NotBefore(time + by, barrier),
+        }
+    }
+}
+
 /// A barrier that opens when some of several messages have come so far. No message `completes` it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {

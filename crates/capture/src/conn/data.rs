@@ -96,8 +96,11 @@ impl Conn {
             let waited = at - earliest;
             run.late = Some(run.late.map_or(Late::new(late, waited), |run| run.with(late, waited)));
         }
-        if s.flags & flag::PSH != 0 && arrival.fresh > 0 {
-            self.write_ended(s, d, seq, at);
+        if s.flags & flag::PSH != 0 {
+            self.first_write_ended(s, d, seq);
+            if arrival.fresh > 0 {
+                self.write_ended(s, d, seq, at);
+            }
         }
         self.read_messages(s, stored, d, seq, at, sink);
         self.train(d, at, arrival.fresh, arrival.old, gap, sink);
@@ -172,6 +175,9 @@ impl Conn {
         if let (Some(pause), Some(run)) = (came.pause, self.run.as_mut().filter(|r| r.dir == d)) {
             let place = Place { connection: self.id, direction: direction(d, self.client), turn: self.turns };
             run.split(before, at, pause, place, sink);
+        }
+        if let Some(run) = self.run.as_mut().filter(|r| r.dir == d) {
+            run.goes_on(before, at, arrivals.time_for(self.hosts[1 - d], u64::from(s.payload)));
         }
         let bytes = self.dirs[d].seq.max() - before;
         let ahead = std::mem::take(&mut self.dirs[d].ahead);

@@ -48,6 +48,10 @@ pub(super) struct PayloadRun {
     /// When that packet can have entered the queue in front of its receiver: not before, and not after.
     pub entered: u64,
     pub entered_by: u64,
+    /// What was written first, where a packet that is not full ended with it; otherwise 0.
+    pub written: u32,
+    /// How long after that more was written.
+    went_on: Option<u32>,
     /// How much later than their ticks its packets passed, by their time stamps.
     pub late: Option<Late>,
     /// What came before its sender can have had an acknowledgement of it.
@@ -97,6 +101,8 @@ impl PayloadRun {
             first_bytes: 0,
             entered: 0,
             entered_by: 0,
+            written: 0,
+            went_on: None,
             late: None,
             burst: 0,
             slowed: false,
@@ -117,6 +123,15 @@ impl PayloadRun {
                 (self.start, self.piece.start) = (at, at.unwrap_or(0));
             }
             self.end = at;
+        }
+    }
+
+    /// A packet comes that takes `link` on its way, when it reached up to `to`. A shaper lets a few packets through at once.
+    pub fn goes_on(&mut self, to: u64, at: u64, link: u64) {
+        if self.written > 0 && self.went_on.is_none() && to == self.from + u64::from(self.written) {
+            let later = at.saturating_sub(self.start.unwrap_or(at));
+            let waited = if later < link { later } else { later - link };
+            self.went_on = Some(waited.try_into().unwrap_or(u32::MAX));
         }
     }
 
@@ -169,6 +184,8 @@ impl PayloadRun {
             queued_ns: self.start.unwrap_or(0).saturating_sub(self.entered_by),
             busy_ns: self.entered_by.saturating_sub(self.entered),
             drag_ns: self.drag + self.size_drag,
+            written_bytes: if u64::from(self.written) < self.bytes() { self.written } else { 0 },
+            went_on_ns: self.went_on,
             late: self.late,
         }
     }

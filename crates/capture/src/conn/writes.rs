@@ -36,6 +36,15 @@ impl Conn {
         self.writes.ended(d == self.client, End { to, at, short, part: false }, together);
     }
 
+    /// A segment of `d` with PSH: where its payload begins its run and is no full segment, that is what its application wrote first. TCP keeps the
+    /// border when it sends again.
+    pub(super) fn first_write_ended(&mut self, s: &Segment, d: usize, seq: u32) {
+        let (from, short) = (self.dirs[d].seq.place_of(seq), s.payload < self.segment_size(d, s));
+        if let Some(run) = self.run.as_mut().filter(|run| short && run.dir == d && run.from == from) {
+            run.written = s.payload;
+        }
+    }
+
     /// What a full segment of `d` carries: what its receiver offered, else the largest seen, and no less than any host takes.
     fn segment_size(&self, d: usize, s: &Segment) -> u32 {
         self.told_segment(d, s).unwrap_or(self.dirs[d].stats.largest_segment.max(DEFAULT_MSS))

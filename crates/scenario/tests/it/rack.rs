@@ -1,7 +1,7 @@
 //! A capture on a rack.
 
 use fanin_capture::{Release as Waits, Round, Rounds};
-use fanin_scenario::replay::{Connection, Stages, Turn};
+use fanin_scenario::replay::{Connection, Follows, Stages, Turn};
 use fanin_scenario::{Override, Rack, Replay};
 use fanin_sim::spec::Release;
 use fanin_units::{Duration, Rate, Time};
@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 const RACK: &str = "[rack]\nrate = \"1Gbps\"\ndelay = \"25us\"\nbuffer = \"100p\"\nmark = \"20p\"\n";
 
 fn turn(start: Time, think: Duration, request: u64, pieces: &[(Duration, u64)]) -> Turn {
-    Turn { start, think, request, service: Duration::us(300), pieces: pieces.into(), overlapped: false, release: None }
+    let pieces = pieces.iter().map(|&(pause, bytes)| (Follows::Delivered(pause), bytes)).collect();
+    Turn { start, think, request, service: Duration::us(300), pieces, overlapped: false, release: None }
 }
 
 fn replay() -> Replay {
@@ -55,6 +56,22 @@ fn turns_keep_their_order_their_think_times_and_their_pauses() {
     assert!(handshake(0) && !handshake(2));
     assert_eq!(spec.nodes[2].name, "10.0.0.1");
     assert_eq!(spec.links[plan.port.index()].rate, Rate::gbps(1));
+}
+
+#[test]
+fn what_goes_straight_on_waits_for_no_delivery() {
+    let mut replay = replay();
+    replay.connections[0].turns[0].pieces =
+        [(Follows::Delivered(Duration::ZERO), 200), (Follows::Written(Duration::us(40)), 39_800)].into_iter().collect();
+    let plan = quiet().plan(&replay, "newreno", 1, false).unwrap();
+    let [request, header, body] = &plan.spec.messages[..3] else { panic!() };
+    let asked = request.completes.unwrap();
+    assert_eq!((header.release, header.bytes), (Release::After(asked, Duration::us(300)), 200));
+    assert_eq!((body.release, body.bytes), (Release::After(asked, Duration::us(340)), 39_800));
+    // One response, which ends with its body; what the server says next waits for that.
+    let response = &plan.responses[0];
+    assert_eq!((response.first.0, response.last.0, response.bytes), (1, 2, 40_000));
+    assert_eq!(plan.spec.messages[3].release, Release::After(body.completes.unwrap(), Duration::us(2300)));
 }
 
 /// The first connection of [`replay`], opened 120 us before its first request.
