@@ -365,4 +365,26 @@ mod tests {
         let hours = |hours: f64| class((hours * 3.6e12) as u64);
         assert!(hours(5.5) < hours(6.5) && hours(6.5) < hours(7.0) && hours(7.0) == hours(1_000.0));
     }
+
+    /// Answers with a header and a body: `alone` whose next packet came 20 us later, and 20 among others that came 90 us later.
+    fn gone_on(alone: usize) -> Vec<u64> {
+        let pieces = [Piece::whole(200), Piece { straight_on: true, ..Piece::whole(7_800) }];
+        let one = |n: usize| {
+            let (queued, went_on) = if n < alone { ((0, 0), 20_000) } else { ((0, 500_000), 90_000) };
+            let wait = Wait { queued, went_on_ns: Some(went_on), ..Wait::default() };
+            let (connection, message, wait) = answer(1_000_000, wait);
+            (connection, Message { pieces: pieces.into_iter().collect(), ..message }, wait)
+        };
+        let mut all: Vec<_> = (0..alone + 20).map(one).collect();
+        go_on(&mut all);
+        let mut pauses: Vec<u64> = all.iter().flat_map(|(_, m, _)| m.pieces.iter().map(|p| p.pause_ns)).collect();
+        pauses.sort_unstable();
+        pauses.dedup();
+        pauses
+    }
+
+    #[test]
+    fn eight_answers_that_met_no_others_tell_when_a_body_follows_its_header() {
+        assert_eq!((gone_on(8), gone_on(7)), (vec![0, 20_000], vec![0, 90_000]));
+    }
 }
