@@ -50,6 +50,8 @@ pub(crate) struct Conn {
     /// Which of the ends is the client.
     client: usize,
     role_known: bool,
+    /// A SYN said it: no other connection knows better.
+    role_sure: bool,
     start: u64,
     end: u64,
     handshake: Handshake,
@@ -166,6 +168,7 @@ impl Conn {
             hosts,
             client,
             role_known: syn,
+            role_sure: syn,
             start: at,
             end: at,
             handshake: Handshake::default(),
@@ -179,9 +182,10 @@ impl Conn {
         }
     }
 
-    /// Others show that this is the server's port, before anything else did.
+    /// Others show that this is the server's port. What was taken for a request that waits was an answer.
     pub fn is_served_at(&mut self, port: u16) {
-        if !self.role_known && self.ends[self.client].1 == port {
+        if !self.role_sure && self.ends[self.client].1 == port {
+            self.request = None;
             self.client = 1 - self.client;
             self.reader = Reader::default();
         }

@@ -50,8 +50,9 @@ impl Workload {
         mine.iter().enumerate().map(of).collect()
     }
 
-    /// Of each company, how many messages its requests have that begin as soon as another group was answered; 0 where that is fewer than half of its
-    /// requests, or where those of the other group begin so, too: then two requests take turns.
+    /// Of each company, how many messages its requests have that begin as another group was answered, as steadily as a cause must be: a busy event loop
+    /// takes milliseconds for its turn. 0 where that is fewer than half of its requests, or where those of the other group begin so, too: then two
+    /// requests take turns.
     pub(super) fn behind(&self, requests: &[Request]) -> Vec<u64> {
         let mut company_of = vec![u32::MAX; self.connections.len()];
         for (n, company) in (0..).zip(&self.companies).filter(|(_, company)| !company.upstream) {
@@ -60,12 +61,12 @@ impl Workload {
             }
         }
         let follows = |request: &Request| {
-            let (of, delay) = match self.message(request.messages().next()?)?.release? {
-                Release::Answer { connection, delay_ns, .. } => (*company_of.get(connection as usize)?, delay_ns),
-                Release::Round { round, delay_ns, .. } => (self.rounds.get(round as usize)?.company, delay_ns),
+            let of = match self.message(request.messages().next()?)?.release? {
+                Release::Answer { connection, .. } => *company_of.get(connection as usize)?,
+                Release::Round { round, .. } => self.rounds.get(round as usize)?.company,
                 Release::Request { .. } | Release::Clock { .. } => return None,
             };
-            (delay <= TOGETHER && of != request.company && of != u32::MAX).then_some(of)
+            (of != request.company && of != u32::MAX).then_some(of)
         };
         let mut all = vec![0; self.companies.len()];
         let mut pairs: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();

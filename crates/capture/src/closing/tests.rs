@@ -402,9 +402,9 @@ fn behind(following: u64, delay_ns: u64) -> Vec<u64> {
 }
 
 #[test]
-fn requests_that_begin_as_soon_as_a_call_of_none_is_answered_are_the_next_stage_of_it() {
+fn requests_that_begin_as_a_call_of_none_is_answered_are_the_next_stage_of_it() {
     assert_eq!([19, 20, 40].map(|following| behind(following, 300_000)), [[0], [40], [80]]);
-    assert_eq!([500_000, 500_001].map(|delay| behind(40, delay)), [[80], [0]]);
+    assert_eq!([500_000, 12_000_000].map(|delay| behind(40, delay)), [[80], [80]], "a busy event loop");
 }
 
 /// Forty requests, each with a message to the first server and, so many microseconds after its answer, with one to each of 1 to 3 others; the next one

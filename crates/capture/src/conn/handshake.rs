@@ -27,7 +27,8 @@ impl Conn {
         dir.stats.ect_syn |= s.ect;
         let answer = s.flags & flag::ACK != 0;
         if !self.role_known && self.run.is_none() {
-            (self.client, self.role_known) = (if answer { 1 - d } else { d }, true);
+            self.client = if answer { 1 - d } else { d };
+            (self.role_known, self.role_sure) = (true, true);
         }
         let h = &mut self.handshake;
         if answer {

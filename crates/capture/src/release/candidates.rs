@@ -443,8 +443,12 @@ fn second(
         return None;
     }
     let fits = |s: &Score| s.coverage >= COVERAGE && s.gain >= GAIN;
-    let mut found: Vec<Score> =
-        candidates.iter().filter(|s| s.kind != first.kind).map(|s| score(s.kind, &strays)).filter(fits).collect();
+    // An answer to a client that comes late after those of the servers waited for the application, not for what it asked of them.
+    let others = candidates.iter().filter(|s| {
+        let of_same = matches!((first.kind, s.kind), (Kind::OthersAnswers(a), Kind::OthersRequests(b)) if a == b);
+        s.kind != first.kind && !(class.upstream && of_same)
+    });
+    let mut found: Vec<Score> = others.map(|s| score(s.kind, &strays)).filter(fits).collect();
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let best = found.into_iter().next()?;
     let of_first: Vec<u64> = strays.iter().filter_map(|&i| first.delays[i]).collect();

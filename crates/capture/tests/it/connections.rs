@@ -585,6 +585,32 @@ fn a_header_that_left_by_itself_was_written_before_its_body() {
 }
 
 #[test]
+fn a_port_that_others_share_is_the_servers_even_after_a_first_answer() {
+    // Of two ports the lower one is taken for the server's.
+    let server = Endpoint::host(1, 50_051);
+    let mut s = Script::new();
+    let mut exchange = |at: u64, client: Endpoint, had: u32| {
+        let (asked, answered) = (1 + 50 * had, 1 + 1000 * had);
+        let ask = Segment { seq: asked, ack: answered, payload: 50, flags: ACK, ..Segment::between(client, server) };
+        let answer =
+            Segment { seq: answered, ack: asked + 50, payload: 1000, flags: ACK, ..Segment::between(server, client) };
+        s.packet(at, ask).packet(at + 100, answer);
+    };
+    let (first, second) = (Endpoint::host(0, 40_000), Endpoint::host(0, 40_001));
+    (0..3).for_each(|n| exchange(1_000 * u64::from(n), first, n));
+    (3..9).for_each(|n| {
+        exchange(1_000 * u64::from(n), first, n);
+        exchange(1_000 * u64::from(n) + 500, second, n);
+    });
+    let a = s.analyse();
+    assert!(
+        a.connections.iter().all(|c| (c.client_port, c.server_port) == (first.port, 50_051) || c.client_port == 40_001)
+    );
+    let of_first = a.turns.iter().filter(|t| t.connection == 0 && t.request_bytes == 50 && t.response_bytes == 1000);
+    assert!(of_first.count() >= 5);
+}
+
+#[test]
 fn without_a_handshake_what_no_jumbo_frame_carries_was_merged() {
     let merged = |bytes: u32| {
         let mut s = Script::new();
