@@ -176,7 +176,9 @@ impl Workload {
                 first.push(self.rounds[request.round as usize].requests.len() as u64);
                 used.push(request.messages().map(|(c, _)| c).collect::<BTreeSet<u32>>().len() as u64);
                 servers.push(asked[number].len() as u64);
-                bytes.extend(request.messages().filter_map(|place| Some(self.message(place)?.response_bytes)));
+                let answers =
+                    request.messages().filter_map(|place| self.message(place)).filter(|answer| !answer.given_up);
+                bytes.extend(answers.map(|answer| answer.response_bytes));
             }
             trailing.sort_unstable_by(f64::total_cmp);
             closing.trailing = trailing.len() as u64;
@@ -297,10 +299,9 @@ impl<'a> Places<'a> {
         state
     }
 
-    /// Its connection was closed before its answer came, and the application does not wait for it any more: it is the last of that connection.
-    fn given_up(&self, round: &Round, (c, m): Place) -> bool {
-        let last = self.workload.connections.get(c as usize).is_some_and(|of| m as usize + 1 == of.messages.len());
-        last && self.answered((c, m)).is_none() && !round.answers().contains(&(c, m))
+    /// The application gave up waiting for its answer, and went on without it.
+    fn given_up(&self, round: &Round, place: Place) -> bool {
+        self.workload.message(place).is_some_and(|message| message.given_up) && !round.answers().contains(&place)
     }
 
     /// The places of a request in order of time, each with when all answers to those before it had come; none where one of these is missing.

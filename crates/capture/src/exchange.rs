@@ -4,7 +4,7 @@ use crate::release::Times;
 use crate::sent::Soonest;
 use crate::service::Wait;
 use crate::workload::{Message, Piece};
-use crate::{Connection, Direction, Front, Turn};
+use crate::{Connection, Direction, DirectionStats, Front, Turn};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -39,6 +39,8 @@ pub(crate) struct Exchange {
     pub delivered: Option<u64>,
     /// By how much earlier that may have been.
     pub unsure: u64,
+    /// When the aggregator gave up waiting for it.
+    pub given_up: Option<u64>,
     pub front: Front,
     /// For how long the first packet of the response was in queues, at least and at most, by its sender's time stamps.
     pub queued: Option<(u64, u64)>,
@@ -63,6 +65,7 @@ pub(crate) fn exchanges(c: &Connection, turns: &[&Turn], aggregator: IpAddr) -> 
             told: false,
             delivered: t.response_delivered_ns,
             unsure: t.response_unsure_ns,
+            given_up: None,
             front: t.response_front,
             queued: None,
             pieces: Some((t.connection, Direction::ToClient, t.turn)),
@@ -113,14 +116,19 @@ pub(crate) fn come_as_seen(asked: &mut [Exchange]) {
     }
 }
 
-/// What comes after the aggregator closed a connection, and which its kernel refuses, is no answer: the application had given up waiting for it.
-pub(crate) fn give_up(asked: &mut [Exchange], c: &Connection) {
-    let Some(closed) = c.to_server.closed_ns.filter(|_| c.to_server.rst > 0) else { return };
+/// The aggregator has given up what it waits for when it closes the connection: what comes after that, and which its kernel refuses, is no answer.
+pub(crate) fn give_up(asked: &mut [Exchange], aggregator: &DirectionStats) {
+    let Some(closed) = aggregator.closed_ns else { return };
     for exchange in asked.iter_mut().rev() {
-        if exchange.response_end.is_none_or(|end| end <= closed) {
+        let refused = |at: u64| at > closed && aggregator.rst > 0;
+        if exchange.response_end.is_some_and(|end| !refused(end)) {
             return;
         }
-        exchange.delivered = None;
+        (exchange.delivered, exchange.given_up) = (None, Some(closed));
+        if exchange.response_start.is_some_and(refused) {
+            (exchange.response_start, exchange.response_end) = (None, None);
+            (exchange.response_bytes, exchange.pieces) = (0, None);
+        }
     }
 }
 
@@ -158,6 +166,7 @@ fn unasked(e: &Exchange, written: &[TimedPiece], think_ns: u64) -> impl Iterator
             response_bytes: p.piece.bytes,
             pieces: smallvec![Piece::whole(p.piece.bytes)],
             took_ns: None,
+            given_up: false,
             overlapped: false,
             release: None,
         };
@@ -174,15 +183,19 @@ fn asked(e: &Exchange, written: &[TimedPiece], start_ns: u64, think_ns: u64) -> 
         several => several.iter().map(|p| p.piece).collect(),
     };
     part_header(&mut pieces, u64::from(e.front.written_bytes));
+    // For so long the server said nothing at all.
+    let waited = e.given_up.zip(e.request_end).map(|(at, asked)| at.saturating_sub(asked));
+    let silent = waited.filter(|_| e.response_bytes == 0);
     let message = Message {
         start_ns,
         think_ns,
         request_bytes: e.request_bytes,
-        service_ns: e.service.filter(|_| e.request_bytes > 0).unwrap_or(0),
+        service_ns: silent.or(e.service).filter(|_| e.request_bytes > 0).unwrap_or(0),
         service_between_ns: None,
         response_bytes: e.response_bytes,
         pieces,
         took_ns: None,
+        given_up: e.given_up.is_some(),
         overlapped: e.overlapped,
         release: None,
     };
@@ -191,6 +204,7 @@ fn asked(e: &Exchange, written: &[TimedPiece], start_ns: u64, think_ns: u64) -> 
         answered: e.delivered.filter(|_| e.response_bytes > 0),
         overlapped: e.overlapped,
         unsure: e.unsure,
+        given_up: e.given_up,
         bytes: e.response_bytes,
     };
     (message, times, Wait::of(e.front, e.queued))
@@ -224,5 +238,32 @@ mod tests {
         assert_eq!(acknowledged(1_000_000), (Some(1_000_000), 1_000, Some(2_000_000)));
         assert_eq!(acknowledged(1_000_001), (Some(0), 0, Some(3_000_001)));
         assert_eq!(acknowledged(4_100_000), (Some(0), 0, Some(6_100_000)));
+    }
+
+    /// Of a call that was asked for until 2 ms, and whose answer passed from `answered` on for 3 ms, on a connection that was closed at 20 ms.
+    fn closed(answered: Option<u64>) -> (Option<u64>, u64, u64) {
+        let aggregator = DirectionStats { closed_ns: Some(20_000_000), rst: 1, ..DirectionStats::default() };
+        let mut asked = [Exchange {
+            request_start: Some(1_000_000),
+            request_end: Some(2_000_000),
+            request_bytes: 100,
+            response_start: answered,
+            response_end: answered.map(|at| at + 3_000_000),
+            response_bytes: answered.map_or(0, |_| 5_000),
+            delivered: answered.map(|at| at + 3_000_000),
+            ..Exchange::default()
+        }];
+        give_up(&mut asked, &aggregator);
+        let given_up = asked[0].given_up;
+        let (message, _, _) = messages(asked.into(), &Pieces::new()).remove(0);
+        (given_up, message.response_bytes, message.service_ns)
+    }
+
+    #[test]
+    fn who_closes_a_connection_gives_up_what_has_not_come() {
+        assert_eq!(closed(None), (Some(20_000_000), 0, 18_000_000), "for so long the server said nothing");
+        assert_eq!(closed(Some(20_000_001)), (Some(20_000_000), 0, 18_000_000), "what comes then is refused");
+        assert_eq!(closed(Some(17_000_001)), (Some(20_000_000), 5_000, 0), "a part has come");
+        assert_eq!(closed(Some(17_000_000)), (None, 5_000, 0));
     }
 }

@@ -130,7 +130,6 @@ impl<'a> Gathered<'a> {
             upstream: c.server_ip == self.aggregator,
             server: index as u32,
             opened: Some(c.start_ns).filter(|_| mine && c.to_server.syn > 0),
-            closed: c.to_server.closed_ns.filter(|_| mine),
             times: Vec::with_capacity(written.len()),
         };
         let all_unasked = !written.is_empty() && written.iter().all(|(message, _, _)| message.request_bytes == 0);
@@ -173,7 +172,9 @@ impl<'a> Gathered<'a> {
         if self.behind == Some(true) {
             come_as_seen(&mut asked);
         }
-        give_up(&mut asked, c);
+        if mine {
+            give_up(&mut asked, &c.to_server);
+        }
         self.untold += match by_writes && inflight::tell_nothing(c.writes, asked.len()) {
             true => asked.len() as u64,
             false => asked.iter().filter(|e| e.overlapped && !e.told).count() as u64,
@@ -203,7 +204,8 @@ impl<'a> Gathered<'a> {
             let mine = &mut self.connections[connection as usize];
             message.release = found.releases[connection as usize][mine.messages.len()];
             let times = &self.talks[connection as usize].times[mine.messages.len()];
-            message.took_ns = times.asked.zip(times.answered).and_then(|(asked, at)| at.checked_sub(asked));
+            let over = times.answered.or(times.given_up);
+            message.took_ns = times.asked.zip(over).and_then(|(asked, at)| at.checked_sub(asked));
             mine.messages.push(message);
         }
         let mut workload = Workload {

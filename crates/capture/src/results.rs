@@ -452,6 +452,8 @@ pub struct Call {
     pub delivered_ns: Option<u64>,
     /// By how much earlier that may have been.
     pub unsure_ns: u64,
+    /// When its stream was reset before the response was whole.
+    pub given_up_ns: Option<u64>,
     /// How long the server took to begin its answer; none where it may have waited behind another one.
     pub service_ns: Option<u64>,
 }

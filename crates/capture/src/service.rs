@@ -237,6 +237,7 @@ mod tests {
             response_bytes: 8_000,
             pieces: smallvec::smallvec![Piece::whole(8_000)],
             took_ns: None,
+            given_up: false,
             overlapped: false,
             release: None,
         };

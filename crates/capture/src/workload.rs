@@ -111,7 +111,7 @@ pub struct Message {
     pub think_ns: u64,
     /// What the aggregator sent; zero when the server spoke unasked.
     pub request_bytes: u64,
-    /// How long the server took to begin its answer.
+    /// How long the server took to begin its answer; without one, for how long the aggregator waited before it gave up.
     pub service_ns: u64,
     /// What the capture shows of that: at least and at most so long, where it lay in a queue or lost its first packets. For readers: a replay
     /// takes `service_ns`.
@@ -124,6 +124,9 @@ pub struct Message {
     /// From the request to the last byte of the response at the aggregator, in the capture. For readers: a replay takes its own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ns: Option<u64>,
+    /// The aggregator closed the connection or reset the stream before it had all of the response, if any: `took_ns` is until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
     /// The aggregator sent this request before it had all of the previous response.
     pub overlapped: bool,
     /// What it waited for; nothing: the response before.

@@ -385,8 +385,8 @@ impl Replay {
         };
         self.traffic().stages.iter().map(|(_, messages)| took(messages)).collect()
     }
-    /// Every message of every request, in order of request and stage: who was asked for how much, when, and when the answer had come (from the
-    /// start of the capture; null where it is not in it). `begin_ns` and `took_ns` are the request's: of one that waits for some of its answers, until these
+    /// Every message of every request, in order of request and stage: who was asked for how much, when, and when the answer had come or was given
+    /// up (from the start of the capture; null where neither is in it). `begin_ns` and `took_ns` are the request's: of one that waits for some of its answers, until these
     /// had come.
     fn request_messages(&self) -> PyResult<Table> {
         let requests = self.workload.requests();
@@ -482,7 +482,7 @@ impl Replay {
         let rows: Vec<(u32, u32, f64, f64)> = (self.with_its_times().connections.iter())
             .flat_map(|c| {
                 let answered = c.messages.iter().filter(|m| m.response_bytes > 0);
-                (0..).zip(answered).filter(|(_, m)| !m.overlapped).filter_map(|(number, m)| {
+                (0..).zip(answered).filter(|(_, m)| !m.overlapped && !m.given_up).filter_map(|(number, m)| {
                     let unsure = m.service_between_ns.map_or(0, |(least, most)| most.saturating_sub(least));
                     let took = m.took_ns?.saturating_sub(m.service_ns);
                     Some((c.connection, number, took as f64 / 1e6, unsure as f64 / 1e6))

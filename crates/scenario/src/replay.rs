@@ -76,7 +76,7 @@ pub struct Turn {
     pub think: Duration,
     /// What it asked with; 0: the server spoke unasked.
     pub request: u64,
-    /// The server's pause before it answered.
+    /// The server's pause before it answered; where it did not, the aggregator's before it gave up.
     pub service: Duration,
     /// What the server wrote, and what each piece but the first follows; none: there was no response.
     pub pieces: SmallVec<[(Follows, u64); 1]>,
@@ -443,12 +443,9 @@ impl Connection {
         for (m, turn) in (0..).zip(&self.turns) {
             let (request, release) = placing.request(there, m, turn);
             let ids = placing.pieces(back, turn, release);
+            let over = ids.last().copied().or_else(|| placing.given_up(back, turn, release)).or(request);
             let before = placed.last().and_then(|p| p.last);
-            placed.push(Placed {
-                request,
-                first: ids.first().copied(),
-                last: ids.last().copied().or(request).or(before),
-            });
+            placed.push(Placed { request, first: ids.first().copied(), last: over.or(before) });
             if let (Some(&first), Some(&last)) = (ids.first(), ids.last()) {
                 responses.push(ReplayedResponse {
                     connection: self.number,
@@ -511,6 +508,16 @@ impl Placing<'_, '_> {
             self.done = Some(barrier);
         }
         ids
+    }
+
+    /// The end of a turn that was not answered, if the aggregator waited: a message of no bytes, which is complete as soon as it is written.
+    fn given_up(&mut self, back: FlowId, turn: &Turn, release: Release) -> Option<MessageId> {
+        if turn.request == 0 || turn.service.is_zero() {
+            return None;
+        }
+        let over = self.workload.plan.barrier();
+        self.done = Some(over);
+        Some(self.workload.request(back, 0, release, over))
     }
 
     /// When the first message of a turn is released.

@@ -154,7 +154,8 @@ impl Calls {
             self.spoke = Some(at);
         }
         if part.aborts {
-            self.all[call].aborted |= done;
+            let aborted = &mut self.all[call].aborted;
+            *aborted = aborted.or(done.then_some(at));
             return;
         }
         self.last[side] = Some(call);
@@ -388,7 +389,7 @@ impl Calls {
     fn is_complete(&self, place: usize, written: bool) -> bool {
         let call = &self.all[place];
         let unseen = |at: u64| self.unseen[SERVER].iter().rev().find(|unseen| unseen.at >= at).map(|unseen| unseen.at);
-        let (Some(request), false) = (&call.request, call.aborted) else { return true };
+        let (Some(request), None) = (&call.request, call.aborted) else { return true };
         match &call.response {
             Some(response) => response.ended || self.is_by_turns() || written && unseen(response.start).is_some(),
             // It was answered within bytes that were not seen,
@@ -404,7 +405,7 @@ impl Calls {
     pub fn resolve(&mut self) {
         for call in 0..self.all.len() {
             let Some(asked) = self.all[call].request.as_ref().map(Span::may_be_answered) else { continue };
-            if self.all[call].response.is_some() || self.all[call].aborted {
+            if self.all[call].response.is_some() || self.all[call].aborted.is_some() {
                 continue;
             }
             let Some(unseen) = self.unseen_answer(asked) else { continue };

@@ -23,8 +23,8 @@ pub(super) struct InFlight {
     pub behind: bool,
     /// The server has said more than a head.
     pub said: bool,
-    /// Nothing will answer it.
-    pub aborted: bool,
+    /// When a side reset its stream before the answer was whole: nothing will answer it.
+    pub aborted: Option<u64>,
 }
 
 /// One message: when and where its bytes passed.
@@ -86,7 +86,7 @@ impl InFlight {
     /// A side has ended the stream, as far as was seen: its response, or its client's last request whose answer is done.
     pub fn is_the_last(&self) -> bool {
         let ended = |span: &Option<Span>| span.as_ref().is_some_and(|span| span.ended);
-        self.aborted || ended(&self.request) || ended(&self.response)
+        self.aborted.is_some() || ended(&self.request) || ended(&self.response)
     }
 
     pub fn request_bytes(&self) -> u64 {
@@ -102,7 +102,9 @@ impl InFlight {
         let response = self.response;
         let waited = response.as_ref().map(|r| r.start.saturating_sub(request.end));
         let acked = |acked: u64| Some(acked).filter(|&at| at != BY_THE_WAY);
-        let had = response.as_ref().zip(self.acked_at).map(|(r, at)| self.way.had(r.end, acked(at), 0));
+        let given_up_ns = self.aborted.filter(|_| response.as_ref().is_none_or(|response| !response.ended));
+        let come = response.as_ref().filter(|_| given_up_ns.is_none());
+        let had = come.zip(self.acked_at).map(|(r, at)| self.way.had(r.end, acked(at), 0));
         Some(Call {
             stream: self.stream,
             request_start_ns: request.start,
@@ -113,6 +115,7 @@ impl InFlight {
             response_bytes: response.as_ref().map_or(0, |r| r.bytes),
             delivered_ns: had.map(|(had, _)| had),
             unsure_ns: had.map_or(0, |(_, unsure)| unsure),
+            given_up_ns,
             service_ns: waited.filter(|_| !self.behind),
         })
     }

@@ -391,6 +391,25 @@ fn a_response_that_came_twice_had_come_with_its_first_copy() {
     assert_eq!(times(false), (Some(12_002_000), Some(12_052_000)));
 }
 
+/// RFC 9113, section 6.4: a client that wants no answer any more resets its stream.
+#[test]
+fn a_stream_that_is_reset_is_given_up_then_unless_it_had_been_answered() {
+    let mut writes = preface();
+    for stream in [1, 3, 5] {
+        writes.push((CLIENT, grpc_request(stream)));
+    }
+    writes.push((SERVER, grpc_response(3, 100)));
+    writes.push((SERVER, frame(1, 4, 5, 3)));
+    let reset = |stream| frame(3, 0, stream, 4);
+    writes.push((CLIENT, concat([reset(1), reset(3), reset(5), frame(6, 0, 0, 8)])));
+    writes.push((SERVER, frame(6, 1, 0, 8)));
+    let (calls, counts) = read(&writes, 1_448, 1_448);
+    // The reset is in the packet before the last one, a millisecond and ten microseconds earlier.
+    let at = 1_010_000 * (writes.len() as u64 - 1);
+    let told: Vec<_> = calls.iter().map(|call| (call.given_up_ns, call.delivered_ns.is_some())).collect();
+    assert_eq!((told, counts.unread), (vec![(Some(at), false), (None, true), (Some(at), false)], 0));
+}
+
 #[test]
 fn a_call_after_a_ping_begins_with_its_own_first_frame() {
     let mut writes = preface();

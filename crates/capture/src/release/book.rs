@@ -3,7 +3,7 @@
 use super::bursts::{Ask, Burst};
 use super::candidates::{self, Choice, Kind, Streams};
 use super::class::Class;
-use super::requests::Step;
+use super::requests::{RARELY, Step};
 use super::{Found, Talk};
 use crate::waiting::{Company, Delay, Reason, Release, Round};
 use std::collections::BTreeMap;
@@ -51,9 +51,8 @@ impl<'a> Book<'a> {
     }
 
     fn write(&mut self, n: usize, streams: &Streams) {
-        let (class, choice) = (&self.classes[n], &self.choices[n]);
-        // Rounds are written down where asking together was found to mean something.
-        let together = class.inside.is_some() || class.is_company() && !choice.alone();
+        let class = &self.classes[n];
+        let together = self.asks_together(n) && !self.repeats_others(n);
         // A timer that once sent while an answer was missing does not wait for answers.
         let regardless = class.bursts.iter().flat_map(|b| &b.asks).any(|&ask| self.asks[ask as usize].overlapped);
         let by_clock = Release::Clock { regardless };
@@ -75,6 +74,19 @@ impl<'a> Book<'a> {
             spread: Delay::of(&spread),
             released_by: reasons.0.into_iter().map(|(reason, delays)| reason.told(&delays)).collect(),
         });
+    }
+
+    /// Rounds are written down where asking together was found to mean something.
+    fn asks_together(&self, n: usize) -> bool {
+        let class = &self.classes[n];
+        class.inside.is_some() || class.is_company() && !self.choices[n].alone()
+    }
+
+    /// What is asked now and then, a time after the requests of others, is a part of these: calls that are made once more, of other servers, where an
+    /// answer is late.
+    fn repeats_others(&self, n: usize) -> bool {
+        let few = |of: usize| self.classes[n].bursts.len() as f64 <= RARELY * self.classes[of].bursts.len() as f64;
+        self.choices[n].repeats().is_some_and(|of| self.asks_together(of) && few(of))
     }
 
     /// What releases the messages of burst `i` of class `n`.

@@ -34,8 +34,8 @@ pub(super) struct Ask {
     pub unsure: u64,
     /// It was sent before the response before had arrived.
     pub overlapped: bool,
-    /// The application does not wait for its answer any more: its connection was closed. It is `answered` when it was tried anew, if it was.
-    pub given_up: bool,
+    /// When the application gave up waiting for its answer. It is `answered` when it was tried anew, if it was.
+    pub given_up: Option<u64>,
     /// The position of the request that was given up and that this one tries anew.
     pub retries: Option<u32>,
 }
@@ -50,6 +50,11 @@ impl Ask {
     /// says nothing about the company of its connection.
     pub fn continues(&self) -> bool {
         self.own.is_some_and(|own| self.at - own <= AT_ONCE)
+    }
+
+    /// When the application waited for it no longer: it was answered, or given up.
+    pub fn over(&self) -> Option<u64> {
+        self.answered.or(self.given_up)
     }
 
     /// Its response had not arrived at a moment, as far as the tap can tell.
@@ -94,16 +99,14 @@ pub(super) fn asks(talks: &[Talk]) -> Vec<Ask> {
                 let own = before.filter(|&answered| answered <= at || !times.overlapped).map(|own| own.min(at));
                 let (conn, msg) = (conn as u32, msg as u32);
                 let (server, answered, overlapped) = (talk.server, times.answered, times.overlapped);
-                // The client's timeout: it closes a connection whose answer has not come, and asks on another one.
-                let given_up = answered.is_none() && talk.closed.is_some() && msg + 1 == talk.times.len() as u32;
-                let (retries, unsure) = (None, times.unsure);
+                let (retries, unsure, given_up) = (None, times.unsure, times.given_up);
                 all.push(Ask { at, sent, conn, msg, server, own, answered, unsure, overlapped, given_up, retries });
             }
             before = times.answered.or(before);
         }
     }
     all.sort_unstable_by_key(|a| (a.at, a.conn, a.msg));
-    retries(talks, &mut all);
+    retries(&mut all);
     all
 }
 
@@ -128,25 +131,38 @@ fn opened_ahead(talks: &[Talk]) -> Vec<bool> {
     ahead
 }
 
-/// Finds which requests try one anew that was given up: the next to its server, soon after its connection was closed.
-fn retries(talks: &[Talk], asks: &mut [Ask]) {
+/// Finds which requests try one anew that was given up: the next to its server, soon after that. Where others are asked with it that gave up nothing, it is
+/// what the user asks next, unless it leaves at once.
+fn retries(asks: &mut [Ask]) {
     let mut given_up: Vec<u32> = Vec::new();
     for n in 0..asks.len() {
         let ask = asks[n];
-        let closed = |&failed: &u32| talks[asks[failed as usize].conn as usize].closed.unwrap_or(u64::MAX);
+        let until = |&failed: &u32| asks[failed as usize].given_up.unwrap_or(u64::MAX);
         // Too long ago to be tried anew.
-        given_up.retain(|failed| closed(failed).saturating_add(OPENING) >= ask.at);
-        let mine = |failed: &u32| asks[*failed as usize].server == ask.server && closed(failed) <= ask.at + SEEN;
-        if let Some(place) = given_up.iter().position(mine) {
+        given_up.retain(|failed| until(failed).saturating_add(OPENING) >= ask.at);
+        let mine = |failed: &u32| asks[*failed as usize].server == ask.server && until(failed) <= ask.at + SEEN;
+        let at_once = |failed: &u32| ask.at.saturating_sub(until(failed)) <= TOGETHER;
+        let again = |failed: &u32| mine(failed) && (at_once(failed) || !leaves_with_others(asks, n, &given_up));
+        if let Some(place) = given_up.iter().position(again) {
             let failed = given_up.remove(place);
             asks[n].retries = Some(failed);
             // Until then the application waited: what it asks next is of the same request.
             asks[failed as usize].answered = Some(ask.at + SEEN + 1);
         }
-        if ask.given_up {
+        if ask.given_up.is_some() {
             given_up.push(n as u32);
         }
     }
+}
+
+/// Another server is asked at the time of this message, and not because it was `given_up` there.
+fn leaves_with_others(asks: &[Ask], n: usize, given_up: &[u32]) -> bool {
+    let ask = asks[n];
+    let retried = |server: u32| given_up.iter().any(|&failed| asks[failed as usize].server == server);
+    let before = asks[..n].iter().rev().take_while(|other| ask.at - other.at <= TOGETHER);
+    let behind = asks[n + 1..].iter().take_while(|other| other.at - ask.at <= TOGETHER);
+    let mut others = before.chain(behind).filter(|other| other.server != ask.server && other.retries.is_none());
+    others.any(|other| !retried(other.server))
 }
 
 /// Finds the companies.

@@ -286,6 +286,11 @@ impl Choice {
         }
     }
 
+    /// The class whose requests most bursts follow, each after a time.
+    pub fn repeats(&self) -> Option<usize> {
+        self.first.as_ref().and_then(|first| if let Kind::OthersRequests(of) = first.kind { Some(of) } else { None })
+    }
+
     /// The period of the timer that releases most bursts.
     pub fn ticks(&self) -> Option<u64> {
         self.first.as_ref().filter(|first| first.kind == Kind::Timer).map(|first| first.median)

@@ -53,7 +53,7 @@ impl Class {
     pub fn of_requests(connections: Vec<u32>, cut: &Cut, talks: &[Talk], asks: &[Ask]) -> Class {
         let how = requests::inside(&cut.requests, asks);
         let (mut bursts, mut inside, mut answers, mut spare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for request in &cut.requests {
+        for (n, request) in cut.requests.iter().enumerate() {
             // What leaves first is the burst; what follows inside the request are its steps.
             let (first, steps) = requests::steps(request, asks, how, &cut.late);
             bursts.push(Burst { asks: request[..first].to_vec() });
@@ -62,9 +62,15 @@ impl Class {
             let hedges = request.iter().filter(|ask| cut.late.binary_search(ask).is_ok()).count();
             let answer = |&n: &u32| {
                 let ask = &asks[n as usize];
-                Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg }
+                Answer { at: ask.over().unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg }
             };
-            let waited = |n: &&u32| !asks[**n as usize].given_up;
+            // One user at a time asks on when he has what he waits for.
+            let next = cut.requests.get(n + 1).filter(|_| !cut.concurrent).map(|next| asks[next[0] as usize].at);
+            let waited = |n: &&u32| {
+                let ask = &asks[**n as usize];
+                // What is tried anew is waited for there.
+                ask.given_up.is_none_or(|at| ask.answered.is_none() && next.is_none_or(|next| at <= next))
+            };
             let mut all: Vec<Answer> = request.iter().filter(waited).map(answer).collect();
             // All were given up: the user waited until then.
             if all.is_empty() {
@@ -196,7 +202,10 @@ impl Class {
         for &ask in &self.bursts[i].asks {
             let ask = &asks[ask as usize];
             let times = &talks[ask.conn as usize].times;
-            let mut last = Answer { at: ask.answered.unwrap_or(u64::MAX), conn: ask.conn, msg: ask.msg };
+            // Who asks again has waited for no more than that.
+            let given_up = ask.given_up.filter(|&at| at <= until);
+            let at = ask.answered.or(given_up).unwrap_or(u64::MAX);
+            let mut last = Answer { at, conn: ask.conn, msg: ask.msg };
             if self.is_company() {
                 let at_once = |asked: u64, before: u64| asked <= before.saturating_add(AT_ONCE);
                 for (msg, times) in times.iter().enumerate().skip(ask.msg as usize + 1) {

@@ -74,10 +74,8 @@ pub(crate) struct Talk {
     pub upstream: bool,
     /// The host at the other end, by a number.
     pub server: u32,
-    /// When it was opened, if that is in the capture,
+    /// When it was opened, if that is in the capture.
     pub opened: Option<u64>,
-    /// and when the aggregator closed it.
-    pub closed: Option<u64>,
     /// Per message.
     pub times: Vec<Times>,
 }
@@ -91,6 +89,8 @@ pub(crate) struct Times {
     pub overlapped: bool,
     /// By how much earlier the response may have come.
     pub unsure: u64,
+    /// When the aggregator gave up waiting for the response, which had not come.
+    pub given_up: Option<u64>,
     /// Of the response.
     pub bytes: u64,
 }

@@ -428,7 +428,7 @@ fn missing<'a>(request: &'a [u32], asks: &'a [Ask]) -> impl Iterator<Item = usiz
     request.iter().map(move |&n| {
         let ask = &asks[n as usize];
         open.retain(|&answered| answered > ask.at + SEEN);
-        open.push(ask.answered.unwrap_or(ask.at));
+        open.push(ask.over().unwrap_or(ask.at));
         open.len()
     })
 }
@@ -449,7 +449,7 @@ pub(super) fn steps(request: &[u32], asks: &[Ask], inside: Inside, late: &[u32])
             last = at;
             continue;
         }
-        let answered = |&n: &u32| asks[n as usize].answered.unwrap_or(0);
+        let answered = |&n: &u32| asks[n as usize].over().unwrap_or(0);
         let mut of: Vec<u32> = request[base..place].to_vec();
         of.sort_by_key(answered);
         let come = of.iter().filter(|&n| answered(n) <= at + SEEN).count();
@@ -499,8 +499,8 @@ pub(super) fn before(cut: &Cut, asks: &[Ask]) -> Vec<Option<usize>> {
         return (0..cut.requests.len()).map(|n| n.checked_sub(1)).collect();
     }
     let end = |request: &Request| {
-        let answered = |&n: &u32| asks[n as usize].answered.unwrap_or(asks[n as usize].at);
-        request.iter().map(answered).max().unwrap_or(0)
+        let over = |&n: &u32| asks[n as usize].over().unwrap_or(asks[n as usize].at);
+        request.iter().map(over).max().unwrap_or(0)
     };
     let mut ended: BTreeSet<(u64, usize)> = BTreeSet::new();
     let follow = |(n, request): (usize, &Request)| {

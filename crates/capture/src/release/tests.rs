@@ -185,6 +185,62 @@ fn a_hedged_request_follows_the_request_that_was_not_answered_in_time() {
     assert_eq!(main_edge(company(&found, 0)).0.event, "own-answer");
 }
 
+/// Sixty requests of four servers. In each fifth the last is late, another server is asked the same 10 ms after it, and when that has answered, 2 ms later, the
+/// late call is given up; the user goes on so much after that.
+fn with_calls_given_up(pause: u64) -> (Made, Found) {
+    let (mut made, mut numbers, mut now) = (Made::new(5), Numbers(13), MS);
+    for n in 0..60 {
+        let asked = now + 30 * US;
+        let service: Vec<u64> = (0..4).map(|_| MS + numbers.below(4 * MS)).collect();
+        now = made.round(0..3, now, |c| service[c]).max(asked + service[3]);
+        if n % 5 == 4 {
+            now = made.ask(4, asked + 10 * MS, asked + 12 * MS) + 200 * US;
+            let given_up = Times { asked: Some(asked), given_up: Some(now), ..Times::default() };
+            made.talks[3].times.push(given_up);
+        } else {
+            made.ask(3, asked, asked + service[3]);
+        }
+        now += pause + numbers.below(20 * MS);
+    }
+    let found = made.infer();
+    (made, found)
+}
+
+#[test]
+fn a_request_ends_when_the_last_of_its_calls_is_answered_or_given_up() {
+    let (made, found) = with_calls_given_up(20 * MS);
+    let took: Vec<u64> = found.rounds.iter().filter_map(|round| round.took_ns).collect();
+    let given_up = took.iter().filter(|&&took| took == 12_230 * US).count();
+    assert_eq!((took.len(), given_up), (60, 12), "{took:?}");
+    // What repeats a late call belongs to its request.
+    assert_eq!((company(&found, 0).rounds, company(&found, 4).rounds), (60, 0));
+    assert_eq!(made.talks[4].times.len(), 12);
+}
+
+#[test]
+fn what_a_user_asks_next_tries_no_call_anew_that_was_given_up() {
+    let (_, found) = with_calls_given_up(MS);
+    let late = found.rounds.iter().filter(|round| round.took_ns == Some(12_230 * US)).count();
+    assert_eq!((found.rounds.len(), late), (60, 12));
+}
+
+#[test]
+fn a_call_that_is_given_up_when_its_user_asks_on_held_nothing_up() {
+    let (mut made, mut numbers, mut now) = (Made::new(4), Numbers(5), MS);
+    for n in 0..40 {
+        let service: Vec<u64> = (0..4).map(|_| MS + numbers.below(4 * MS)).collect();
+        let last = if n % 8 == 3 { 3 } else { 4 };
+        let end = made.round(0..last, now, |c| service[c]);
+        if last == 3 {
+            let given_up = Some(now + 500 * MS);
+            made.talks[3].times.push(Times { asked: Some(now + 30 * US), given_up, ..Times::default() });
+        }
+        now = end + 15 * MS + numbers.below(10 * MS);
+    }
+    let longest = made.infer().rounds.iter().filter_map(|round| round.took_ns).max();
+    assert!(longest.is_some_and(|longest| longest < 6 * MS), "{longest:?}");
+}
+
 #[test]
 fn stages_of_a_pipeline_wait_for_the_stage_before() {
     let (mut made, mut numbers) = (Made::new(9), Numbers(5));

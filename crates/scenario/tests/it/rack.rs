@@ -74,6 +74,22 @@ fn what_goes_straight_on_waits_for_no_delivery() {
     assert_eq!(plan.spec.messages[3].release, Release::After(body.completes.unwrap(), Duration::us(2300)));
 }
 
+#[test]
+fn a_call_that_was_given_up_is_over_when_its_caller_had_waited_for_so_long() {
+    let mut replay = replay();
+    let turn = &mut replay.connections[0].turns[0];
+    (turn.pieces, turn.service) = (std::iter::empty().collect(), Duration::ms(20));
+    let plan = quiet().plan(&replay, "newreno", 1, false).unwrap();
+    let [request, over, next] = &plan.spec.messages[..3] else { panic!() };
+    assert_eq!((over.bytes, over.release), (0, Release::After(request.completes.unwrap(), Duration::ms(20))));
+    // What comes next on the connection waits for that, and no response is counted.
+    assert_eq!(next.release, Release::After(over.completes.unwrap(), Duration::us(2300)));
+    assert_eq!(plan.responses.len(), 3);
+    let results = fanin_sim::run(&plan.spec, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    let done = |message: usize| results.messages.row(message).done_ps.unwrap();
+    assert_eq!(done(1) - done(0), Duration::ms(20).ps());
+}
+
 /// The first connection of [`replay`], opened 120 us before its first request.
 fn opened_before(writes_at_once: bool, release: Option<Waits>) -> Replay {
     let mut replay = replay();
