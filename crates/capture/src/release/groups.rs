@@ -189,8 +189,8 @@ pub(super) fn groups(talks: &[Talk], asks: &[Ask], companies: &[Company]) -> Vec
     for (n, ask) in asks.iter().enumerate().filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
         all[number[find(&mut root, ask.conn) as usize] as usize].asks.push(n as u32);
     }
-    // Unless they are open at once: then they are several users', or one request's.
-    for group in all.iter_mut().filter(|group| group.connections.len() > 1) {
+    // Unless they are open at once, or it has several calls under way: then they are several users', or one request's.
+    for group in &mut all {
         group.several = group.several || group.asks_at_once(asks);
     }
     for (n, company) in companies.iter().enumerate().filter(|(_, c)| !c.upstream) {

@@ -29,7 +29,7 @@ impl Made {
     }
 
     /// One round: `conns` asked from `start` on, 10 us apart; when the slowest had answered, each `service(conn)` after its request.
-    fn round(&mut self, conns: impl Iterator<Item = usize>, start: u64, service: impl Fn(usize) -> u64) -> u64 {
+    fn round(&mut self, conns: impl Iterator<Item = usize>, start: u64, mut service: impl FnMut(usize) -> u64) -> u64 {
         let asks = conns.enumerate().map(|(n, conn)| (conn, start + n as u64 * 10 * US));
         let asks: Vec<(usize, u64)> = asks.collect();
         asks.into_iter().map(|(conn, at)| self.ask(conn, at, at + service(conn))).max().unwrap_or(start)
@@ -239,6 +239,24 @@ fn a_call_that_is_given_up_when_its_user_asks_on_held_nothing_up() {
     }
     let longest = made.infer().rounds.iter().filter_map(|round| round.took_ns).max();
     assert!(longest.is_some_and(|longest| longest < 6 * MS), "{longest:?}");
+}
+
+/// Streams of HTTP/2 on the one connection to a proxy.
+#[test]
+fn calls_that_are_under_way_together_on_one_connection_are_of_one_request() {
+    let (mut made, mut numbers, mut now) = (Made::new(1), Numbers(17), MS);
+    for _ in 0..60 {
+        let service: Vec<u64> = (0..6).map(|_| MS + numbers.below(4 * MS)).collect();
+        let mut call = 0;
+        now = made.round([0; 6].into_iter(), now, |_| {
+            call += 1;
+            service[call - 1]
+        });
+        now += 3 * MS + numbers.below(40 * MS);
+    }
+    let found = made.infer();
+    let sizes: Vec<usize> = found.rounds.iter().map(|round| round.requests.len()).collect();
+    assert_eq!((company(&found, 0).rounds, sizes), (60, vec![6; 60]));
 }
 
 #[test]
