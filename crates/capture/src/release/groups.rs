@@ -51,15 +51,14 @@ impl Group {
         if self.several || self.asks.len() < LASTING * LEAST_ROUNDS {
             return false;
         }
-        let following = if self.connections.len() == 1 { self.going_on(asks) } else { self.one_by_one(asks) };
-        2 * following >= self.asks.len()
+        2 * self.one_by_one(asks) >= self.asks.len()
     }
 
-    /// Requests that are asked when the one before them in the group was answered, as soon as a loop asks the next.
+    /// Requests that are asked when the one before them in the group was answered, as soon as an aggregator turns to the next.
     fn one_by_one(&self, asks: &[Ask]) -> usize {
         let follows = |pair: &&[u32]| {
             let (before, at) = (asks[pair[0] as usize].answered, asks[pair[1] as usize].at);
-            before.is_some_and(|answered| answered <= at + SEEN && at.saturating_sub(answered) <= TOGETHER)
+            before.is_some_and(|answered| answered <= at + SEEN && at.saturating_sub(answered) <= SHORTLY)
         };
         self.asks.windows(2).filter(follows).count()
     }

@@ -9,6 +9,7 @@
 //!
 //! Everything is linear in requests but for sorting them.
 
+mod apart;
 mod book;
 mod bursts;
 mod candidates;
@@ -34,6 +35,7 @@ mod tests;
 mod waited;
 
 use crate::waiting::{Company, Release, Round};
+pub(crate) use apart::{Standing, stand_apart};
 use book::Book;
 use bursts::Ask;
 pub(crate) use bursts::TOGETHER;
@@ -41,7 +43,6 @@ use class::Class;
 pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use requests::By;
-pub(crate) use requests::{IN_THE_VALLEY, VALLEY};
 pub(crate) use steady::{Excess, by_chance, most_alike, quantile};
 pub(crate) use step::IN_STEP;
 
@@ -212,7 +213,10 @@ impl Told {
             true if group.several || alike => Some(cut),
             _ if told.max(known.unwrap_or(0.0)) >= requests::STEADY => return Told::AsCompanies,
             _ => serial::requests(&group.asks, asks, !group.several)
-                .map(|requests| requests::Cut { requests, ..Default::default() }),
+                .map(|requests| requests::Cut { requests, ..Default::default() })
+                .or_else(|| {
+                    Some(cut).filter(|cut| group.several && !cut.concurrent && apart::do_stand(&cut.requests, asks))
+                }),
         };
         match cut.filter(|cut| cut.requests.len() >= LEAST_ROUNDS) {
             Some(cut) => Told::Requests(group, cut),
