@@ -500,8 +500,7 @@ fn own(class: &Class, asks: &[Ask]) -> Score {
     }
     mine.sort_unstable();
     let mut delays = vec![None; class.bursts.len()];
-    let (mut total, mut by_chance_total, mut count, mut asked) = (0.0, 0.0, 0_usize, 0_usize);
-    let mut medians = Vec::new();
+    let (mut all, mut few, mut asked) = (Vec::new(), (Vec::new(), Vec::new()), 0_usize);
     for connection in mine.chunk_by(|a, b| a.0 == b.0) {
         let (mut known, mut chance) = (Vec::new(), Vec::new());
         for (k, &(_, ask, burst)) in connection.iter().enumerate() {
@@ -517,18 +516,28 @@ fn own(class: &Class, asks: &[Ask]) -> Score {
                 chance.extend(latest.map(|event| at - event));
             }
         }
-        // The mean over all requests, each against the median of its own connection.
-        total += cost(&known, class.resolution) * known.len() as f64;
-        // Weighed as the requests are, so that both costs are means over the same number.
-        by_chance_total += cost(&chance, class.resolution) * known.len() as f64;
-        count += known.len();
-        medians.push(median(&known));
+        // One or two delays are near their median, whatever they are: connections that have no more are taken together.
+        if known.len() < LEAST_ROUNDS {
+            few.0.extend(known);
+            few.1.extend(chance);
+        } else {
+            all.push((known, chance));
+        }
     }
-    let count_f = count.max(1) as f64;
+    all.push(few);
+    // The mean over all requests, each against the median of its own connection. Those by chance are weighed as these are, so that both costs are means over
+    // the same number.
+    let mean = |of: fn(&(Vec<u64>, Vec<u64>)) -> &[u64]| {
+        let weighed = all.iter().map(|each| cost(of(each), class.resolution) * each.0.len() as f64);
+        weighed.sum::<f64>() / all.iter().map(|(known, _)| known.len()).sum::<usize>().max(1) as f64
+    };
+    let (own, chance) = (mean(|each| &each.0), mean(|each| &each.1));
+    let count = all.iter().map(|(known, _)| known.len()).sum::<usize>();
+    let medians: Vec<u64> = all.iter().filter(|(known, _)| !known.is_empty()).map(|(known, _)| median(known)).collect();
     Score {
         kind: Kind::Answers(Need::AllBut(0)),
-        cost: total / count_f,
-        gain: (by_chance_total - total) / count_f,
+        cost: own,
+        gain: chance - own,
         coverage: count as f64 / asked.max(1) as f64,
         median: median(&medians),
         delays,
