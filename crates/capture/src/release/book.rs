@@ -3,6 +3,7 @@
 use super::bursts::{Ask, Burst};
 use super::candidates::{self, Choice, Kind, Streams};
 use super::class::Class;
+use super::clients::Clients;
 use super::requests::{RARELY, Step};
 use super::{Found, Talk};
 use crate::waiting::{Company, Delay, Reason, Release, Round};
@@ -10,12 +11,14 @@ use std::collections::BTreeMap;
 
 /// The findings while they are written down.
 pub(super) struct Book<'a> {
+    talks: &'a [Talk],
     asks: &'a [Ask],
     classes: &'a [Class],
     choices: &'a [Choice],
     found: Found,
     /// Numbers of rounds by class and burst.
     numbers: BTreeMap<(usize, usize), u32>,
+    clients: Clients,
 }
 
 /// What requests of a class follow, and how long after.
@@ -37,13 +40,15 @@ impl Reasons {
 }
 
 impl<'a> Book<'a> {
-    pub fn new(talks: &[Talk], asks: &'a [Ask], classes: &'a [Class], choices: &'a [Choice]) -> Book<'a> {
+    pub fn new(talks: &'a [Talk], asks: &'a [Ask], classes: &'a [Class], choices: &'a [Choice]) -> Book<'a> {
         let releases = talks.iter().map(|t| vec![None; t.times.len()]).collect();
-        Book { asks, classes, choices, found: Found { releases, ..Found::default() }, numbers: BTreeMap::new() }
+        let found = Found { releases, ..Found::default() };
+        Book { talks, asks, classes, choices, found, numbers: BTreeMap::new(), clients: Clients::default() }
     }
 
     /// All classes in their order.
     pub fn written(mut self, streams: &Streams) -> Found {
+        self.clients = Clients::of(self.classes, self.choices, streams);
         for n in 0..self.classes.len() {
             self.write(n, streams);
         }
@@ -102,8 +107,17 @@ impl<'a> Book<'a> {
         if together {
             self.round(n, i);
         }
-        let kind = if choice.alone() { None } else { choice.of(i) };
-        let cause = kind.and_then(|kind| streams.cause(kind, n, i, self.classes).map(|cause| (kind, cause)));
+        let of_client = if self.classes[n].upstream {
+            let ask = &self.asks[burst.asks[0] as usize];
+            self.clients.waited_for(ask, choice, self.classes, self.talks)
+        } else {
+            self.clients.released(n, i)
+        };
+        let by_time = || {
+            let kind = choice.of(i)?;
+            Some((kind, streams.cause(kind, n, i, self.classes)?))
+        };
+        let cause = of_client.or_else(by_time);
         for &ask in &burst.asks {
             let ask = &self.asks[ask as usize];
             let release = match &cause {

@@ -233,7 +233,8 @@ impl Company {
     /// A loop over the servers may have been interrupted: requests that leave while those before are unanswered, to servers that were not asked
     /// yet and had answered before, are of the same burst.
     fn join_stragglers(&mut self, asks: &[Ask]) {
-        if self.connections.len() < 2 {
+        // Clients are each for himself.
+        if self.connections.len() < 2 || self.upstream {
             return;
         }
         let mut joined: Vec<Burst> = Vec::with_capacity(self.bursts.len());

@@ -88,9 +88,12 @@ pub(super) enum What {
 
 /// Events of every class in order of time.
 pub(super) struct Streams {
-    answers: Vec<Vec<Cause>>,
+    pub answers: Vec<Vec<Cause>>,
     requests: Vec<Vec<Cause>>,
-    starts: Vec<Vec<u64>>,
+    /// When each burst begins.
+    pub starts: Vec<Vec<u64>>,
+    /// Of each burst, since when its cause may have happened: since its user's last one began, and of an answer to a client since that had asked.
+    since: Vec<Vec<Option<u64>>>,
     /// Everything: time, class.
     all_answers: Vec<(u64, u32)>,
     all_requests: Vec<(u64, u32)>,
@@ -107,10 +110,15 @@ impl Streams {
             all.sort_unstable();
             all
         };
+        let since = |class: &Class, i: usize| match class.upstream {
+            true => asks[class.bursts[i].asks[0] as usize].own,
+            false => class.before[i].map(|before| class.start(before, asks)),
+        };
         Streams {
             all_answers: flat(&answers),
             all_requests: flat(&requests),
             starts: classes.iter().map(|c| (0..c.bursts.len()).map(|i| c.start(i, asks)).collect()).collect(),
+            since: classes.iter().map(|c| (0..c.bursts.len()).map(|i| since(c, i)).collect()).collect(),
             answers,
             requests,
         }
@@ -119,7 +127,7 @@ impl Streams {
     /// The event of this kind that burst `i` of class `n` followed; none if it had not happened since the burst before.
     pub fn cause(&self, kind: Kind, n: usize, i: usize, classes: &[Class]) -> Option<Cause> {
         let before = classes[n].before[i];
-        let (start, since) = (self.starts[n][i], before.map(|b| self.starts[n][b]));
+        let (start, since) = (self.starts[n][i], self.since[n][i]);
         match kind {
             Kind::Answers(need) => {
                 let burst = before?;
@@ -134,8 +142,8 @@ impl Streams {
                 (at <= start + SEEN).then_some(Cause { at: at.min(start), what })
             }
             Kind::Timer => {
-                let at = since?;
-                Some(Cause { at, what: What::Round { class: n, burst: before?, need: 0 } })
+                let burst = before?;
+                Some(Cause { at: self.starts[n][burst], what: What::Round { class: n, burst, need: 0 } })
             }
             Kind::OthersAnswers(other) => last_before(&self.answers[other], start, since),
             Kind::OthersRequests(other) => last_before(&self.requests[other], start, since),
@@ -278,6 +286,17 @@ impl Choice {
         }
     }
 
+    /// The kind of cause that most bursts follow.
+    pub fn mostly(&self) -> Option<Kind> {
+        self.first.as_ref().map(|first| first.kind)
+    }
+
+    /// How long after a cause of this kind bursts usually follow, and at most.
+    pub fn usually(&self, kind: Kind) -> Option<(u64, u64)> {
+        let chosen = [&self.first, &self.second].into_iter().flatten().find(|score| score.kind == kind);
+        chosen.map(|score| (score.median, score.median + stray(score.median)))
+    }
+
     /// How many of so many answers the user of a round waits for, where the next round follows these.
     pub fn waited(&self, answers: usize) -> Option<usize> {
         match self.first.as_ref()?.kind {
@@ -288,7 +307,7 @@ impl Choice {
 
     /// The class whose requests most bursts follow, each after a time.
     pub fn repeats(&self) -> Option<usize> {
-        self.first.as_ref().and_then(|first| if let Kind::OthersRequests(of) = first.kind { Some(of) } else { None })
+        if let Some(Kind::OthersRequests(of)) = self.mostly() { Some(of) } else { None }
     }
 
     /// The period of the timer that releases most bursts.
@@ -433,6 +452,11 @@ fn unexplained(class: &Class) -> Choice {
     Choice { first: Some(first), second: None, some_will_do: false }
 }
 
+/// Delays that are further from the middle one than half of it and a millisecond are of another cause.
+fn stray(median: u64) -> u64 {
+    1_000_000 + median / 2
+}
+
 /// A cause for the bursts that `first` does not explain: it had not happened, or much earlier or later than it does mostly.
 fn second(
     first: &Score,
@@ -440,9 +464,9 @@ fn second(
     candidates: &[Score],
     score: &dyn Fn(Kind, &[usize]) -> Score,
 ) -> Option<Score> {
-    // What `first` does not explain: no delay, or one further from the median than half of it and a millisecond.
+    // What `first` does not explain.
     let strays: Vec<usize> = (1..class.bursts.len())
-        .filter(|&i| first.delays[i].is_none_or(|d| d.abs_diff(first.median) > 1_000_000 + first.median / 2))
+        .filter(|&i| first.delays[i].is_none_or(|d| d.abs_diff(first.median) > stray(first.median)))
         .collect();
     if strays.len() < LEAST_ROUNDS - 1 {
         return None;
@@ -527,17 +551,18 @@ fn own(class: &Class, asks: &[Ask]) -> Score {
     all.push(few);
     // The mean over all requests, each against the median of its own connection. Those by chance are weighed as these are, so that both costs are means over
     // the same number.
-    let mean = |of: fn(&(Vec<u64>, Vec<u64>)) -> &[u64]| {
-        let weighed = all.iter().map(|each| cost(of(each), class.resolution) * each.0.len() as f64);
-        weighed.sum::<f64>() / all.iter().map(|(known, _)| known.len()).sum::<usize>().max(1) as f64
-    };
-    let (own, chance) = (mean(|each| &each.0), mean(|each| &each.1));
-    let count = all.iter().map(|(known, _)| known.len()).sum::<usize>();
+    let (mut own, mut by_chance, mut count) = (0.0, 0.0, 0_usize);
+    for (known, chance) in &all {
+        own += cost(known, class.resolution) * known.len() as f64;
+        by_chance += cost(chance, class.resolution) * known.len() as f64;
+        count += known.len();
+    }
+    let count_f = count.max(1) as f64;
     let medians: Vec<u64> = all.iter().filter(|(known, _)| !known.is_empty()).map(|(known, _)| median(known)).collect();
     Score {
         kind: Kind::Answers(Need::AllBut(0)),
-        cost: own,
-        gain: chance - own,
+        cost: own / count_f,
+        gain: (by_chance - own) / count_f,
         coverage: count as f64 / asked.max(1) as f64,
         median: median(&medians),
         delays,

@@ -14,6 +14,7 @@ mod book;
 mod bursts;
 mod candidates;
 mod class;
+mod clients;
 mod completed;
 mod counted;
 mod drawn;

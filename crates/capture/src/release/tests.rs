@@ -547,6 +547,50 @@ fn a_client_of_the_aggregator_releases_its_fan_out_and_gets_its_answer_after_it(
     assert_eq!((answer.event.as_str(), answer.delay.median_ns), ("others-answers", 80 * US));
 }
 
+/// Two users who ask on a new connection each time, with fan-outs over four connections each; the answer leaves 80 us after these have come, but `early(n)`
+/// nanoseconds before the tap is sure of that. Of each answer the first connection of the fan-out that it waits for, and of how many it is wrong.
+fn answered_to_clients(early: impl Fn(u64) -> u64) -> (usize, usize) {
+    let (mut made, mut numbers, mut whose) = (Made::new(8), Numbers(41), Vec::new());
+    for user in 0..2 {
+        let mut now = user * 7 * MS;
+        for n in 0..60 {
+            let services: Vec<u64> = (0..8).map(|_| MS + numbers.below(9 * MS)).collect();
+            let conns = user as usize * 4..user as usize * 4 + 4;
+            let end = made.round(conns.clone(), now + 300 * US, |c| services[c]);
+            let slowest = conns.max_by_key(|&c| made.talks[c].times.last().unwrap().answered).unwrap();
+            let last = made.talks[slowest].times.last_mut().unwrap();
+            (last.answered, last.unsure) = (Some(end + early(n)), early(n));
+            let asked = Times { asked: None, answered: Some(now), ..Times::default() };
+            let answer = Times { asked: Some(end + 80 * US), ..Times::default() };
+            whose.push(user as u32 * 4);
+            made.talks.push(Talk { server: 9, upstream: true, times: vec![asked, answer], ..Talk::default() });
+            now = end + MS + numbers.exponential(10 * MS);
+        }
+    }
+    let found = made.infer();
+    let of = |release: Option<Release>| match release {
+        Some(Release::Round { round, .. }) => {
+            Some(found.rounds[round as usize].requests.iter().map(|&(c, _)| c).min()?)
+        }
+        _ => None,
+    };
+    let waits: Vec<Option<u32>> = found.releases[8..].iter().map(|releases| of(releases[1])).collect();
+    (
+        waits.iter().flatten().count(),
+        waits.iter().zip(whose).filter(|(waits, own)| waits.is_some_and(|w| w != *own)).count(),
+    )
+}
+
+#[test]
+fn each_client_s_answer_waits_for_his_own_fan_out_though_two_begin_and_end_together() {
+    assert_eq!(answered_to_clients(|_| 0), (120, 0));
+}
+
+#[test]
+fn an_answer_to_a_client_may_leave_before_the_tap_is_sure_that_its_fan_out_has_ended() {
+    assert_eq!(answered_to_clients(|n| if n % 10 == 3 { 400 * US } else { 0 }), (120, 0));
+}
+
 #[test]
 fn too_few_rounds_show_nothing() {
     let mut made = Made::new(4);

@@ -82,6 +82,7 @@ fn the_three_classes_whose_answers_come_last_most_often_are_tried() {
         answers: Vec::new(),
         requests: Vec::new(),
         starts: vec![starts],
+        since: Vec::new(),
         all_answers: before,
         all_requests: Vec::new(),
     };
