@@ -105,25 +105,25 @@ def test_a_tree_lasts_from_the_clients_request_to_the_answer_that_waited_for_oth
     found = fanin.compare(capture, rack, cc=["cubic", "reno"], seeds=2)
     assert found.capture.aggregator == AGGREGATOR
     trees = found.trees.filter(cc="cubic", seed=1)
-    # What releases a request is known from its second time on.
-    assert trees.height == TREES - 1
+    # The first, too: its fan-out is of its client's message.
+    assert trees.height == TREES
     # The client is 50 us away from the tap, each way, and packets take 2 or 12 us on each link.
-    there = [us / 1000 + 0.1 for us in took[1:]]
+    there = [us / 1000 + 0.1 for us in took]
     assert trees["completion_ms"].to_list() == pytest.approx(there, rel=0.08)
     # What a user waits for is what is ranked, and what the capture's trees took stands beside it.
     assert found.rank_of == "trees"
     row = found.ranking[0]
     assert row.completion_ms == row.tree_ms
     assert found.measured is not None
-    assert found.measured.responses == TREES - 1
-    assert found.measured.completion_ms["p50"] == pytest.approx(sorted(us / 1000 + 0.1 for us in took[1:])[9], rel=0.01)
+    assert found.measured.responses == TREES
+    assert found.measured.completion_ms["p50"] == pytest.approx(sorted(there)[9], rel=0.01)
     assert "p99 request takes" in found.verdict.headline
-    assert any("19 request trees are few for p99" in text for text in found.warnings)
-    assert (row.trees, row.unfinished_trees) == (TREES - 1, 0)
+    assert any("20 request trees are few for p99" in text for text in found.warnings)
+    assert (row.trees, row.unfinished_trees) == (TREES, 0)
     assert found.to_dict()["ranking"][0]["tree_ms"]["p50"]["value"] == pytest.approx(sorted(there)[9], rel=0.08)
     # A round is a part of its tree.
-    rounds = found.rounds.filter(cc="cubic", seed=1)[1:]
-    assert rounds.height == TREES - 1
+    rounds = found.rounds.filter(cc="cubic", seed=1)
+    assert rounds.height == TREES
     assert all(r < t for r, t in zip(rounds["completion_ms"], trees["completion_ms"], strict=True))
 
 
@@ -136,7 +136,7 @@ def test_the_ranking_is_by_what_is_asked_for_and_each_way_the_report_has_all(
         found = fanin.compare(made[0], rack, cc="cubic", seeds=1, rank_of=of)  # type: ignore[arg-type]
         assert found.ranking[0].completion_ms == found.ranking[0].times(of)  # type: ignore[arg-type]
         page = fanin.report.page(found)
-        assert "19 request trees" in page
+        assert "20 request trees" in page
         assert "20 requests, ms" in page
 
 
@@ -145,7 +145,7 @@ def test_a_few_trees_beside_much_else_are_not_what_is_ranked(tmp_path: Path) -> 
     rack = tmp_path / "rack.toml"
     rack.write_text('[rack]\nrate = "1Gbps"\ndelay = "25us"\nbuffer = "100p"\n')
     found = fanin.compare(capture, rack, cc="cubic", seeds=1)
-    assert found.trees.height == TREES - 1
+    assert found.trees.height == TREES
     assert found.rank_of == "responses"
 
 

@@ -27,7 +27,7 @@ pub(super) fn requests(mine: &[u32], asks: &[Ask], one_chain: bool) -> Option<Ve
         // A loop turns to the next call within 500 us; in one chain of calls the application may compute for longer.
         Some(longest) if longest <= TOGETHER || one_chain => longest,
         // Hardly any pause is as short as a stage's: none has stages, and each time with answers missing is a request.
-        _ if short as f64 <= RARELY * pauses.len() as f64 => 0,
+        _ if !one_chain && short as f64 <= RARELY * pauses.len() as f64 => 0,
         _ => return None,
     };
     let mut all: Vec<Request> = Vec::with_capacity(periods.all.len());
@@ -155,5 +155,22 @@ mod tests {
         let messages = |n: u64| (0..1 + n * 5 % 7).map(move |k| (k as u32, n * 34 + k, n * 34 + 30));
         let at_once = cut((0..90).flat_map(messages));
         assert_eq!(at_once, None);
+    }
+
+    /// Forty calls on one connection, each answered after 1 ms, with so many tenths of a millisecond before the next.
+    fn row(pause: impl Fn(u64) -> u64) -> Option<Vec<usize>> {
+        let (mut asks, mut now) = (Vec::new(), 0);
+        for n in 0..40 {
+            asks.push(Ask { at: now, answered: Some(now + MS), ..Ask::default() });
+            now += MS + pause(n) * MS / 10;
+        }
+        let all: Vec<u32> = (0..40).collect();
+        Some(requests(&all, &asks, true)?.iter().map(Vec::len).collect())
+    }
+
+    #[test]
+    fn a_poll_is_no_row_of_calls_whose_user_pauses() {
+        assert_eq!(row(|n| 7 + n % 3), None, "a poll each 2 ms");
+        assert_eq!(row(|n| if n % 4 == 3 { 300 } else { 7 + n % 3 }), Some(vec![4; 10]));
     }
 }

@@ -32,6 +32,16 @@ fn a_chain_has_three_messages_in_each_of_four_rounds() {
     assert_eq!((is_one(12), is_one(11)), (true, false));
 }
 
+/// Polled so long after each answer.
+#[test]
+fn a_chain_turns_from_an_answer_to_the_next_call_within_a_millisecond() {
+    let is_one = |after: u64| {
+        let asks = crate::release::bursts::asks(&[talk(0, (0..40).map(|n| n * (MS + after)), MS)]);
+        alone(&asks).is_one_chain(&asks)
+    };
+    assert_eq!((is_one(1_000_000), is_one(1_000_001)), (true, false));
+}
+
 /// Of eleven messages the first follows none, and so many follow the answer before on their connection at once.
 #[test]
 fn a_connection_goes_on_by_itself_where_nine_of_ten_messages_follow_the_answer_before_at_once() {
