@@ -115,7 +115,9 @@ def read(path: Path) -> tuple[Counted, tuple[str, ...], bool]:
     """What the capture is read as, what is said against that, and whether the application's own time is said to matter."""
     found = fanin.trains(path)
     workload = json.loads(found.workload(AGGREGATOR).to_json())
-    responses = sum(m.get("took_ns") is not None and not m.get("given_up") for c in workload["connections"] for m in c["messages"])
+    responses = sum(
+        m.get("took_ns") is not None and not m.get("given_up") for c in workload["connections"] for m in c["messages"]
+    )
     took = found.requests(AGGREGATOR)["completion_ms"].drop_nulls().to_list()
     return Counted.of(responses, took), doubts(found), closing.unseen(found.workload(AGGREGATOR)) is not None
 
