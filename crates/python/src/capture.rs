@@ -386,8 +386,8 @@ impl Replay {
         self.traffic().stages.iter().map(|(_, messages)| took(messages)).collect()
     }
     /// Every message of every request, in order of request and stage: who was asked for how much, when, and when the answer had come or was given
-    /// up (from the start of the capture; null where neither is in it). `begin_ns` and `took_ns` are the request's: of one that waits for some of its answers, until these
-    /// had come.
+    /// up (from the start of the capture; null where neither is in it). `begin_ns` and `took_ns` are the request's: of one that waits for some of
+    /// its answers, until these had come.
     fn request_messages(&self) -> PyResult<Table> {
         let requests = self.workload.requests();
         let numbered = || (0_u32..).zip(&requests);

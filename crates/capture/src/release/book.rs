@@ -90,8 +90,9 @@ impl<'a> Book<'a> {
     /// What is asked now and then, a time after the requests of others, is a part of these: calls that are made once more, of other servers, where an
     /// answer is late.
     fn repeats_others(&self, n: usize) -> bool {
-        let few = |of: usize| self.classes[n].bursts.len() as f64 <= RARELY * self.classes[of].bursts.len() as f64;
-        self.choices[n].repeats().is_some_and(|of| self.asks_together(of) && few(of))
+        let Some(Kind::OthersRequests(of)) = self.choices[n].mostly() else { return false };
+        let few = self.classes[n].bursts.len() as f64 <= RARELY * self.classes[of].bursts.len() as f64;
+        few && self.asks_together(of)
     }
 
     /// What releases the messages of burst `i` of class `n`.

@@ -305,11 +305,6 @@ impl Choice {
         }
     }
 
-    /// The class whose requests most bursts follow, each after a time.
-    pub fn repeats(&self) -> Option<usize> {
-        if let Some(Kind::OthersRequests(of)) = self.mostly() { Some(of) } else { None }
-    }
-
     /// The period of the timer that releases most bursts.
     pub fn ticks(&self) -> Option<u64> {
         self.first.as_ref().filter(|first| first.kind == Kind::Timer).map(|first| first.median)

@@ -548,7 +548,7 @@ fn a_client_of_the_aggregator_releases_its_fan_out_and_gets_its_answer_after_it(
 }
 
 /// Two users who ask on a new connection each time, with fan-outs over four connections each; the answer leaves 80 us after these have come, but `early(n)`
-/// nanoseconds before the tap is sure of that. Of each answer the first connection of the fan-out that it waits for, and of how many it is wrong.
+/// nanoseconds before the tap is sure of that. How many answers are found to wait for a fan-out, and how many of these for the other user's.
 fn answered_to_clients(early: impl Fn(u64) -> u64) -> (usize, usize) {
     let (mut made, mut numbers, mut whose) = (Made::new(8), Numbers(41), Vec::new());
     for user in 0..2 {
