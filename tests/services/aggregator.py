@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import gzip
+import itertools
 import json
 import os
 import random
@@ -242,6 +243,8 @@ class Aggregator:
                 return [self.apart(server, 1, (200, 200), (0, 0)) for server in servers]
             case "new health checks":
                 return [self.apart(server, 1, (200, 200), (0, 0), new=True) for server in servers]
+            case "pooled health checks":
+                return [self.checked(0.2)]
             case "transfer":
                 return [self.apart(servers[-1], 64, (0, 2), (0, 0))]
         return []
@@ -263,6 +266,17 @@ class Aggregator:
                 connection.close()
                 connection = None
             await asyncio.sleep(self.draw.uniform(*every_ms) / 1e3)
+
+    async def checked(self, every_s: float) -> None:
+        """Ask all servers, one after another, each `every_s`, on connections that requests take too."""
+        start = time.time()
+        for n in itertools.count(1):
+            await asyncio.sleep(max(0.0, start + n * every_s - time.time()))
+            for server in range(self.service.servers):
+                begin = time.time()
+                async with self.taken(0, server) as connection:
+                    count = await connection.ask(KIB, 0)
+                self.responses.append((server, count, begin, time.time()))
 
 
 def main(name: str, seed: str, requests: str, log: str) -> None:

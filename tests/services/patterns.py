@@ -22,7 +22,8 @@ class Service:
     sizes_kib, pause_ms : (int, int)
         Smallest and largest answer; a user's shortest pause, and the mean of what comes on top, which is exponential.
     beside : str
-        What else the aggregator does: `long poll`, `polls` (that are answered at once), `health checks`, `new health checks`, `transfer`.
+        What else the aggregator does: `long poll`, `polls` (that are answered at once), `health checks`, `new health checks`, `pooled health checks`,
+        `transfer`.
     slow : float
         Share of the answers that the server holds back for 60 to 90 ms.
     """
@@ -172,6 +173,7 @@ SERVICES = (
     Service("polls at once", "all servers at once", servers=8, sizes_kib=(16, 16), beside="polls"),
     Service("health checks", "all servers at once", beside="health checks", servers=8),
     Service("new health checks", "all servers at once", beside="new health checks", servers=8),
+    Service("pooled health checks", "all servers at once", beside="pooled health checks", servers=8),
     Service("transfer", "all servers at once", beside="transfer", servers=8, sizes_kib=(8, 8)),
     Service("new connections", "all servers at once, each on a new connection", pool="new"),
     Service(

@@ -135,7 +135,7 @@ pub struct Company {
     pub upstream: bool,
     /// Rounds; 0 when each connection goes its own way.
     pub rounds: u64,
-    /// Requests in all.
+    /// Requests in all, without what a timer sends on their connections beside them: health checks, heartbeats.
     pub requests: u64,
     /// From the first to the last request of a round.
     pub spread: Delay,

@@ -6,7 +6,7 @@
 use super::SEEN;
 use crate::release::{BEYOND_CHANCE, Excess, FOLLOWS, LITTLE, ON_A_TICK, SELDOM, TOGETHER, by_chance, most_alike};
 use crate::stages::Request;
-use crate::waiting::{Company, Edge, OWN_ANSWER};
+use crate::waiting::{Company, Edge, OWN_ANSWER, Release};
 use crate::workload::Workload;
 
 /// With fewer messages a share says nothing.
@@ -71,6 +71,7 @@ impl Workload {
                     let is_bound = bound[c as usize][m];
                     let sum = if is_bound { &mut of_requests } else { &mut of_others };
                     (sum.0, sum.1) = (sum.0 + 1, sum.1.saturating_add(message.response_bytes));
+                    let by_a_clock = by_a_clock || matches!(message.release, Some(Release::Clock { .. }));
                     if !is_bound && !by_a_clock {
                         all.push(Loose { at, conn: c, company: n, answered: mine, next, goes_on });
                     }

@@ -46,12 +46,14 @@ impl<'a> Book<'a> {
         Book { talks, asks, classes, choices, found, numbers: BTreeMap::new(), clients: Clients::default() }
     }
 
-    /// All classes in their order.
-    pub fn written(mut self, streams: &Streams) -> Found {
+    /// All classes in their order, and what a timer sends on their connections.
+    pub fn written(mut self, streams: &Streams, checks: &[Ask]) -> Found {
         self.clients = Clients::of(self.classes, self.choices, streams);
         for n in 0..self.classes.len() {
             self.write(n, streams);
         }
+        // Where its connection is busy a check takes another of the pool.
+        checks.iter().for_each(|check| self.release(check, Release::Clock { regardless: true }));
         self.found
     }
 

@@ -2,18 +2,10 @@
 
 use super::bursts::{AT_ONCE, Ask, Burst, Company};
 use super::candidates::Need;
-use super::pools;
 use super::requests::{self, Cut, Request, Step};
 use super::steady::{RESOLUTION, median, one_tick};
 use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, Talk};
 use std::collections::BTreeSet;
-
-/// What is asked beside the requests is asked so many times less often,
-pub(crate) const SELDOM: u64 = 10;
-/// and answered with so many times fewer bytes,
-pub(crate) const LITTLE: u64 = 50;
-/// each time no more than fits in a packet.
-pub(crate) const PACKET: u64 = 1_448;
 
 /// An answer, by when it had arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -237,108 +229,10 @@ impl Class {
     }
 }
 
-/// What a class asks for.
-struct Told {
-    count: u64,
-    bytes: u64,
-    largest: u64,
-}
-
-/// Classes of several connections that are no requests of the application's user, beside others that are: asked by a timer, or a tenth as often, for a
-/// fiftieth of the bytes, each answer no more than a packet. Health checks of several servers keep step with each other where their periods are the same.
-pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usize> {
-    let told = |class: &Class| {
-        let mine = class.requests();
-        let bytes = |n: u32| {
-            let ask = &asks[n as usize];
-            talks[ask.conn as usize].times[ask.msg as usize].bytes
-        };
-        let each = || mine.iter().flatten().map(|&n| bytes(n));
-        Told { count: each().count() as u64, bytes: each().sum(), largest: each().max().unwrap_or(0) }
-    };
-    let by_a_clock = |class: &Class| {
-        let mut all = class.requests().concat();
-        all.sort_unstable();
-        pools::keeps_time(&all, asks)
-    };
-    let together: Vec<usize> = (0..classes.len()).filter(|&n| classes[n].is_company()).collect();
-    let told: Vec<Told> = together.iter().map(|&n| told(&classes[n])).collect();
-    // The service itself is what moves most bytes.
-    let most = told.iter().map(|told| told.bytes).max().unwrap_or(0);
-    let often = told.iter().filter(|told| told.bytes == most).map(|told| told.count).max().unwrap_or(0);
-    let small = |told: &Told| told.bytes < most && told.bytes * LITTLE <= most && told.largest <= PACKET;
-    let seldom = |n: usize, told: &Told| told.count * SELDOM <= often || by_a_clock(&classes[n]);
-    together.into_iter().zip(&told).filter(|&(n, told)| small(told) && seldom(n, told)).map(|(n, _)| n).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::release::Times;
-
-    /// A service of two connections that are asked `often` for `bytes` each, beside two that are asked 10 times for `less`: classes that are no
-    /// requests of the user.
-    fn beside(often: u32, bytes: u64, less: u64) -> Vec<usize> {
-        let (mut talks, mut asks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
-        for (count, bytes) in [(often, bytes), (10, less)] {
-            let connections = [talks.len() as u32, talks.len() as u32 + 1];
-            let mut bursts = vec![Burst { asks: Vec::new() }; count as usize];
-            for conn in connections {
-                let times = vec![Times { bytes, ..Times::default() }; count as usize];
-                talks.push(Talk { server: conn, times, ..Talk::default() });
-                for (msg, burst) in bursts.iter_mut().enumerate() {
-                    burst.asks.push(asks.len() as u32);
-                    asks.push(Ask { conn, msg: msg as u32, server: conn, ..Ask::default() });
-                }
-            }
-            let company = Company { connections: connections.to_vec(), bursts, upstream: false };
-            classes.push(Class::of(&company, &talks, &asks));
-        }
-        aside(&classes, &talks, &asks)
-    }
-
-    #[test]
-    fn a_health_check_asks_a_tenth_as_often_for_a_fiftieth_of_the_bytes() {
-        assert_eq!((beside(100, 5_000, 100), beside(99, 50_000, 100)), (vec![1], vec![]));
-        // 100 x 500 bytes are fifty times 10 x 100.
-        assert_eq!((beside(100, 500, 100), beside(100, 499, 100)), (vec![1], vec![]));
-    }
-
-    #[test]
-    fn a_health_check_that_keeps_time_may_be_asked_as_often_as_the_service() {
-        let check = |every: fn(u64) -> u64| {
-            let (mut talks, mut asks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
-            // Forty requests of a service at times of their own, and as many of the check.
-            for (bytes, first) in [(5_000, 0), (100, 2)] {
-                let mut bursts = vec![Burst { asks: Vec::new() }; 40];
-                let mut at = 0;
-                for (msg, burst) in bursts.iter_mut().enumerate() {
-                    at += if first == 0 { 50_000_000 } else { every(msg as u64) };
-                    for conn in [first, first + 1] {
-                        burst.asks.push(asks.len() as u32);
-                        asks.push(Ask { at, conn, msg: msg as u32, server: conn, ..Ask::default() });
-                    }
-                }
-                for server in [first, first + 1] {
-                    talks.push(Talk {
-                        server,
-                        times: vec![Times { bytes, ..Times::default() }; 40],
-                        ..Talk::default()
-                    });
-                }
-                let company = Company { connections: vec![first, first + 1], bursts, upstream: false };
-                classes.push(Class::of(&company, &talks, &asks));
-            }
-            aside(&classes, &talks, &asks)
-        };
-        assert_eq!(check(|_| 200_000_000), [1]);
-        assert!(check(|n| 20_000_000 + n * n * 7_919_000 % 300_000_000).is_empty(), "a user who pauses");
-    }
-
-    #[test]
-    fn the_answer_of_a_health_check_fits_in_a_packet() {
-        assert_eq!((beside(100, 1_000_000, 1_448), beside(100, 1_000_000, 1_449)), (vec![1], vec![]));
-    }
 
     /// A company of eight connections: of its bursts so many ask as many of them as it is said, and the others one.
     fn of_bursts(bursts: [(usize, u32); 2]) -> Class {

@@ -6,7 +6,8 @@
 
 use super::Talk;
 use super::bursts::{Ask, TOGETHER};
-use super::class::{Class, LITTLE};
+use super::checks::LITTLE;
+use super::class::Class;
 use super::groups::{BEYOND_CHANCE, FOLLOWS};
 use super::joined::FEWEST;
 use super::requests::{Cut, IN_THE_VALLEY, RARELY, Request};

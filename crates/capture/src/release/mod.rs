@@ -13,6 +13,7 @@ mod apart;
 mod book;
 mod bursts;
 mod candidates;
+mod checks;
 mod class;
 mod clients;
 mod completed;
@@ -40,8 +41,8 @@ pub(crate) use apart::{Standing, stand_apart};
 use book::Book;
 use bursts::Ask;
 pub(crate) use bursts::TOGETHER;
+pub(crate) use checks::{LITTLE, PACKET, SELDOM};
 use class::Class;
-pub(crate) use class::{LITTLE, PACKET, SELDOM};
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use requests::By;
 pub(crate) use steady::{Excess, by_chance, most_alike, quantile};
@@ -108,10 +109,10 @@ pub(crate) struct Found {
 
 /// Infers who waits for what.
 pub(crate) fn infer(talks: &[Talk]) -> Found {
-    let asks = bursts::asks(talks);
+    let (asks, checks) = checks::parted(bursts::asks(talks), talks);
     let companies = bursts::companies(talks, &asks);
     let (classes, streams, choices) = joined::stages(classes(talks, &asks, &companies), talks, &asks);
-    Book::new(talks, &asks, &classes, &choices).written(&streams)
+    Book::new(talks, &asks, &classes, &choices).written(&streams, &checks)
 }
 
 /// Groups whose requests are known, and companies of which that is not so.
@@ -149,7 +150,7 @@ fn classes(talks: &[Talk], asks: &[Ask], companies: &[bursts::Company]) -> Vec<C
     let left = companies.iter().filter_map(|company| company.without(&taken, asks));
     all.extend(left.map(|company| Class::of(&company, talks, asks)));
     let mut checks = Vec::new();
-    for n in class::aside(&all, talks, asks) {
+    for n in checks::aside(&all, talks, asks) {
         checks.extend(apart(all[n].requests().concat()));
         all[n].connections.clear();
     }

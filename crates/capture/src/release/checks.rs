@@ -1,0 +1,269 @@
+//! What is asked beside the requests: health checks, heartbeats, scrapes. They are no requests of the application's user.
+//!
+//! On connections of their own they make classes, which [`aside`] tells. On the service's own connections they are [`parted`] from its messages before
+//! anything else is looked at: inside its requests they would be messages too many, and between them requests of their own.
+
+use super::bursts::{Ask, TOGETHER};
+use super::class::Class;
+use super::groups::SHORTLY;
+use super::steady::{Excess, by_chance};
+use super::{Talk, pools};
+use std::collections::BTreeMap;
+
+/// What is asked beside the requests is asked so many times less often,
+pub(crate) const SELDOM: u64 = 10;
+/// and answered with so many times fewer bytes,
+pub(crate) const LITTLE: u64 = 50;
+/// each time no more than fits in a packet.
+pub(crate) const PACKET: u64 = 1_448;
+/// What leaves together with messages of the service, or just behind their answers or before such messages, in at least this share of the times that
+/// chance leaves is a part of its requests.
+const WITH_OTHERS: f64 = 0.5;
+
+/// Parts messages that a timer sends on the service's own connections from those of the service; both in order of time.
+pub(super) fn parted(asks: Vec<Ask>, talks: &[Talk]) -> (Vec<Ask>, Vec<Ask>) {
+    let bytes = |n: &u32| talks[asks[*n as usize].conn as usize].times[asks[*n as usize].msg as usize].bytes;
+    let sum = |all: &[u32]| all.iter().map(bytes).sum::<u64>();
+    let of_service: Vec<bool> = talks.iter().map(|talk| talk.times.iter().any(|times| times.bytes > PACKET)).collect();
+    let mut of_server: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (n, ask) in (0..).zip(&asks).filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
+        of_server.entry(ask.server).or_default().push(n);
+    }
+    let mut small: Vec<Vec<u32>> = Vec::new();
+    for mine in of_server.into_values() {
+        let (mine, large): (Vec<u32>, Vec<u32>) = mine.into_iter().partition(|n| bytes(n) <= PACKET);
+        if sum(&mine).saturating_mul(LITTLE) <= sum(&large) {
+            small.push(mine);
+        }
+    }
+    // A loop over the servers gets later and later in its period.
+    let by_a_clock = pools::keeps_time(&begins(small.concat(), &asks), &asks);
+    small.retain(|mine| by_a_clock || pools::keeps_time(mine, &asks));
+    // Now and then a check opens a connection, which nothing else takes.
+    let on_its = |n: &u32| of_service[asks[*n as usize].conn as usize];
+    let mut checks: Vec<Vec<u32>> = small.into_iter().map(|mine| mine.into_iter().filter(on_its).collect()).collect();
+    checks.retain(|all| !all.is_empty());
+    if checks.is_empty() {
+        return (asks, Vec::new());
+    }
+    let service = Service::of((0..).zip(&asks).filter(|(n, _)| bytes(n) > PACKET).map(|(_, ask)| ask));
+    checks.retain(|each| service.works_with(each, &asks).share < WITH_OTHERS);
+    let mut is_check = vec![false; asks.len()];
+    checks.iter().flatten().for_each(|&n| is_check[n as usize] = true);
+    without(asks, &is_check)
+}
+
+/// Of messages of which each follows the one before at once, the first ones.
+fn begins(mut all: Vec<u32>, asks: &[Ask]) -> Vec<u32> {
+    all.sort_unstable();
+    let mut over = 0;
+    let begins = |n: &u32| {
+        let ask = &asks[*n as usize];
+        let begins = over == 0 || ask.at > over + SHORTLY;
+        over = over.max(ask.over().unwrap_or(ask.at));
+        begins
+    };
+    all.into_iter().filter(begins).collect()
+}
+
+/// What is no check, and the checks.
+fn without(asks: Vec<Ask>, is_check: &[bool]) -> (Vec<Ask>, Vec<Ask>) {
+    // Positions of requests that were given up move with them.
+    let kept = is_check.iter().scan(0, |kept, &is_check| Some(std::mem::replace(kept, *kept + u32::from(!is_check))));
+    let place: Vec<u32> = kept.collect();
+    let moved = |failed: u32| (!is_check[failed as usize]).then(|| place[failed as usize]);
+    let all = asks.iter().map(|ask| Ask { retries: ask.retries.and_then(moved), ..*ask }).zip(is_check);
+    let (checks, service): (Vec<_>, Vec<_>) = all.partition(|&(_, &is_check)| is_check);
+    let plain = |all: Vec<(Ask, &bool)>| all.into_iter().map(|(ask, _)| ask).collect();
+    (plain(service), plain(checks))
+}
+
+/// When the service asks and is answered, in order.
+struct Service {
+    asked: Vec<u64>,
+    answered: Vec<u64>,
+}
+
+impl Service {
+    fn of<'a>(asks: impl Iterator<Item = &'a Ask>) -> Service {
+        let (mut asked, mut answered): (Vec<u64>, Vec<Option<u64>>) = asks.map(|ask| (ask.at, ask.answered)).unzip();
+        asked.sort_unstable();
+        answered.sort_unstable();
+        Service { asked, answered: answered.into_iter().flatten().collect() }
+    }
+
+    /// How much more often it is at work when these messages leave, or are answered, than at moments that have nothing to do with them.
+    fn works_with(&self, mine: &[u32], asks: &[Ask]) -> Excess {
+        let each = || mine.iter().map(|&n| &asks[n as usize]);
+        let took = |ask: &Ask| ask.answered.map_or(0, |answered| answered.saturating_sub(ask.at));
+        let seen = each().filter(|ask| self.is_at_work(ask.at, took(ask))).count();
+        let moments = each().zip(each().skip(1)).enumerate();
+        let by_chance = moments.filter(|&(n, (ask, next))| self.is_at_work(by_chance(n, ask.at, next.at), took(ask)));
+        Excess::of(seen, mine.len(), by_chance.count(), mine.len().saturating_sub(1))
+    }
+
+    /// It asks at that time, or as soon as a message that leaves then is answered, or it was answered just before.
+    fn is_at_work(&self, at: u64, took: u64) -> bool {
+        let within = |times: &[u64], from: u64, to: u64| {
+            let next = times.partition_point(|&time| time < from);
+            times.get(next).is_some_and(|&time| time <= to)
+        };
+        let asks = |at: u64| within(&self.asked, at.saturating_sub(TOGETHER), at + TOGETHER);
+        asks(at) || asks(at + took) || within(&self.answered, at.saturating_sub(TOGETHER), at)
+    }
+}
+
+/// What a class asks for.
+struct Told {
+    count: u64,
+    bytes: u64,
+    largest: u64,
+}
+
+/// Classes of several connections that are no requests of the application's user, beside others that are: asked by a timer, or a tenth as often, for a
+/// fiftieth of the bytes, each answer no more than a packet. Health checks of several servers keep step with each other where their periods are the same.
+pub(super) fn aside(classes: &[Class], talks: &[Talk], asks: &[Ask]) -> Vec<usize> {
+    let told = |class: &Class| {
+        let mine = class.requests();
+        let bytes = |n: u32| {
+            let ask = &asks[n as usize];
+            talks[ask.conn as usize].times[ask.msg as usize].bytes
+        };
+        let each = || mine.iter().flatten().map(|&n| bytes(n));
+        Told { count: each().count() as u64, bytes: each().sum(), largest: each().max().unwrap_or(0) }
+    };
+    let by_a_clock = |class: &Class| {
+        let mut all = class.requests().concat();
+        all.sort_unstable();
+        pools::keeps_time(&all, asks)
+    };
+    let together: Vec<usize> = (0..classes.len()).filter(|&n| classes[n].is_company()).collect();
+    let told: Vec<Told> = together.iter().map(|&n| told(&classes[n])).collect();
+    // The service itself is what moves most bytes.
+    let most = told.iter().map(|told| told.bytes).max().unwrap_or(0);
+    let often = told.iter().filter(|told| told.bytes == most).map(|told| told.count).max().unwrap_or(0);
+    let small = |told: &Told| told.bytes < most && told.bytes * LITTLE <= most && told.largest <= PACKET;
+    let seldom = |n: usize, told: &Told| told.count * SELDOM <= often || by_a_clock(&classes[n]);
+    together.into_iter().zip(&told).filter(|&(n, told)| small(told) && seldom(n, told)).map(|(n, _)| n).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::Times;
+    use crate::release::bursts::{Burst, Company};
+
+    /// A service of two connections that are asked `often` for `bytes` each, beside two that are asked 10 times for `less`: classes that are no
+    /// requests of the user.
+    fn beside(often: u32, bytes: u64, less: u64) -> Vec<usize> {
+        let (mut talks, mut asks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+        for (count, bytes) in [(often, bytes), (10, less)] {
+            let connections = [talks.len() as u32, talks.len() as u32 + 1];
+            let mut bursts = vec![Burst { asks: Vec::new() }; count as usize];
+            for conn in connections {
+                let times = vec![Times { bytes, ..Times::default() }; count as usize];
+                talks.push(Talk { server: conn, times, ..Talk::default() });
+                for (msg, burst) in bursts.iter_mut().enumerate() {
+                    burst.asks.push(asks.len() as u32);
+                    asks.push(Ask { conn, msg: msg as u32, server: conn, ..Ask::default() });
+                }
+            }
+            let company = Company { connections: connections.to_vec(), bursts, upstream: false };
+            classes.push(Class::of(&company, &talks, &asks));
+        }
+        aside(&classes, &talks, &asks)
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// Messages of one connection, (asked, bytes): how many are parted from the others as checks.
+    fn checks_of(mut messages: Vec<(u64, u64)>) -> usize {
+        messages.sort_unstable();
+        let times = |&(asked, bytes): &(u64, u64)| Times {
+            asked: Some(asked),
+            answered: Some(asked + MS / 10),
+            bytes,
+            ..Times::default()
+        };
+        let talks = [Talk { times: messages.iter().map(times).collect(), ..Talk::default() }];
+        let (service, checks) = parted(crate::release::bursts::asks(&talks), &talks);
+        assert!(service.is_sorted_by_key(|ask| ask.at) && service.len() + checks.len() == messages.len());
+        checks.len()
+    }
+
+    /// Ten checks, 200 ms from one to the next, beside a service that asks 40 times for so many bytes; so many of the checks leave with a message of it.
+    fn beside_a_service(bytes: u64, of_check: u64, with: u64) -> usize {
+        let checks = (0..10).map(|n| (n * 200 * MS, of_check));
+        let first = (0..10).map(|n| (n * 200 * MS + if n < with { MS / 5 } else { 30 * MS }, bytes));
+        let others = (0..30).map(|n| (n / 3 * 200 * MS + 60 * MS + n % 3 * 40 * MS, bytes));
+        checks_of(checks.chain(first).chain(others).collect())
+    }
+
+    #[test]
+    fn what_a_timer_sends_on_the_service_s_own_connection_is_parted_from_it() {
+        assert_eq!((beside_a_service(5_000, 400, 0), beside_a_service(5_000, 401, 0)), (10, 0));
+        assert_eq!((beside_a_service(90_000, 1_448, 0), beside_a_service(90_000, 1_449, 0)), (10, 0));
+    }
+
+    #[test]
+    fn what_leaves_with_the_service_six_times_of_ten_is_of_its_requests() {
+        assert_eq!([5, 6].map(|with| beside_a_service(5_000, 100, with)), [10, 0]);
+    }
+
+    #[test]
+    fn a_small_answer_that_keeps_no_time_is_of_the_service() {
+        let small = (0..10).map(|n| (n * 200 * MS + n * n * 37 % 190 * MS + 3 * MS, 100));
+        let service = (0..40).map(|n| (n * 50 * MS, 5_000));
+        assert_eq!(checks_of(small.chain(service).collect()), 0);
+    }
+
+    #[test]
+    fn a_request_that_is_tried_anew_is_found_behind_checks() {
+        let retried = |n: u32| Ask { conn: n, retries: (n == 3).then_some(2), ..Ask::default() };
+        let (service, checks) = without((0..4).map(retried).collect(), &[false, true, false, false]);
+        assert_eq!((service.len(), checks[0].conn, service[2].retries), (3, 1, Some(1)));
+    }
+
+    #[test]
+    fn a_health_check_asks_a_tenth_as_often_for_a_fiftieth_of_the_bytes() {
+        assert_eq!((beside(100, 5_000, 100), beside(99, 50_000, 100)), (vec![1], vec![]));
+        // 100 x 500 bytes are fifty times 10 x 100.
+        assert_eq!((beside(100, 500, 100), beside(100, 499, 100)), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn a_health_check_that_keeps_time_may_be_asked_as_often_as_the_service() {
+        let check = |every: fn(u64) -> u64| {
+            let (mut talks, mut asks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+            // Forty requests of a service at times of their own, and as many of the check.
+            for (bytes, first) in [(5_000, 0), (100, 2)] {
+                let mut bursts = vec![Burst { asks: Vec::new() }; 40];
+                let mut at = 0;
+                for (msg, burst) in bursts.iter_mut().enumerate() {
+                    at += if first == 0 { 50_000_000 } else { every(msg as u64) };
+                    for conn in [first, first + 1] {
+                        burst.asks.push(asks.len() as u32);
+                        asks.push(Ask { at, conn, msg: msg as u32, server: conn, ..Ask::default() });
+                    }
+                }
+                for server in [first, first + 1] {
+                    talks.push(Talk {
+                        server,
+                        times: vec![Times { bytes, ..Times::default() }; 40],
+                        ..Talk::default()
+                    });
+                }
+                let company = Company { connections: vec![first, first + 1], bursts, upstream: false };
+                classes.push(Class::of(&company, &talks, &asks));
+            }
+            aside(&classes, &talks, &asks)
+        };
+        assert_eq!(check(|_| 200_000_000), [1]);
+        assert!(check(|n| 20_000_000 + n * n * 7_919_000 % 300_000_000).is_empty(), "a user who pauses");
+    }
+
+    #[test]
+    fn the_answer_of_a_health_check_fits_in_a_packet() {
+        assert_eq!((beside(100, 1_000_000, 1_448), beside(100, 1_000_000, 1_449)), (vec![1], vec![]));
+    }
+}
