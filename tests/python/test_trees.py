@@ -9,6 +9,7 @@ from pathlib import Path
 import fanin
 import fanin.report
 import pytest
+from fanin.capture import waiting
 
 TREES, SERVERS = 20, 4
 CLIENT, AGGREGATOR = "10.0.9.9", "10.0.0.1"
@@ -125,6 +126,14 @@ def test_a_tree_lasts_from_the_clients_request_to_the_answer_that_waited_for_oth
     rounds = found.rounds.filter(cc="cubic", seed=1)
     assert rounds.height == TREES
     assert all(r < t for r, t in zip(rounds["completion_ms"], trees["completion_ms"], strict=True))
+
+
+def test_clients_are_answered_and_servers_asked(made: tuple[Path, list[float]]) -> None:
+    servers, client = waiting.sentences(fanin.trains(made[0]).groups())
+    assert "the next request starts 119 us after a request of a client" in servers
+    assert client.startswith("1 client is answered; an answer leaves ")
+    assert "after the answer of another group of 4 servers" in client
+    assert client.endswith("; 100% of answers explained")
 
 
 def test_the_ranking_is_by_what_is_asked_for_and_each_way_the_report_has_all(

@@ -109,25 +109,29 @@ def _group(group: dict[str, Any], groups: Sequence[dict[str, Any]]) -> str:
             within = _time(group["spread"]["median_ns"])
             parts.append(f"{_servers(group)} are asked within {within}, {group['rounds']} times")
     else:
-        parts.append(f"{_servers(group)} {'is' if group['servers'] == 1 else 'are'} asked alone")
+        are = "is" if group["servers"] == 1 else "are"
+        parts.append(f"{_servers(group)} {are} {'answered' if group['upstream'] else 'asked alone'}")
+    what = "answers" if group["upstream"] else "requests"
     total = sum(edge["requests"] for edge in known)
     for edge in sorted(known, key=lambda e: -int(e["requests"])):
         if edge["requests"] < 0.02 * total:
             continue
-        share = "" if edge["requests"] > 0.95 * total else f" ({edge['requests'] / total:.0%} of its requests)"
-        parts.append(_edge(edge, groups, in_rounds=bool(group["rounds"])) + share)
+        share = "" if edge["requests"] > 0.95 * total else f" ({edge['requests'] / total:.0%} of its {what})"
+        parts.append(_edge(edge, group, groups) + share)
     if not known:
         parts.append("nothing in the capture says when the next request starts, so it stays on the clock")
     share_known = explained([group])
     if share_known is not None and known:
         # Rounded down: 100 % is said of all alone.
-        parts.append(f"{math.floor(share_known * 100 + 1e-9)}% of requests explained")
+        parts.append(f"{math.floor(share_known * 100 + 1e-9)}% of {what} explained")
     return "; ".join(parts)
 
 
-def _edge(edge: dict[str, Any], groups: Sequence[dict[str, Any]], *, in_rounds: bool) -> str:
+def _edge(edge: dict[str, Any], group: dict[str, Any], groups: Sequence[dict[str, Any]]) -> str:
     later = f"{_time(edge['delay']['median_ns'])} after"
-    next_one = "the next request starts" if in_rounds else "a request leaves"
+    # On connections of clients the aggregator answers, and what it has of them are requests.
+    one = "an answer leaves" if group["upstream"] else "a request leaves"
+    next_one = "the next request starts" if group["rounds"] else one
     match edge["event"]:
         case "answers":
             waits = {
@@ -140,27 +144,29 @@ def _edge(edge: dict[str, Any], groups: Sequence[dict[str, Any]], *, in_rounds: 
         case "inside":
             return f"the next of its steps leaves {later} answers of the same request"
         case "own-answer":
-            return f"{'a request leaves' if in_rounds else next_one} {later} the response before on its connection"
+            return f"{one} {later} the {'request' if group['upstream'] else 'response'} before on its connection"
         case "others-answers":
-            return f"{next_one} {later} the answer of {_other(edge, groups)}"
+            other = groups[edge["group"]]
+            return f"{next_one} {later} {'a request' if other['upstream'] else 'the answer'} of {_other(other)}"
         case "others-requests":
-            return f"{next_one} {later} a request to {_other(edge, groups)}"
+            other = groups[edge["group"]]
+            return f"{next_one} {later} {'an answer' if other['upstream'] else 'a request'} to {_other(other)}"
         case "timer":
             return f"{next_one} every {_time(edge['delay']['median_ns'])}, by a timer"
         case other:
             return f"{next_one} {later} {other}"
 
 
-def _other(edge: dict[str, Any], groups: Sequence[dict[str, Any]]) -> str:
-    other = groups[edge["group"]]
-    if other["upstream"]:
-        return "a client's request"
-    return f"another group of {_servers(other)}" if other["rounds"] else f"connection {other['connections'][0]}"
+def _other(group: dict[str, Any]) -> str:
+    if group["upstream"]:
+        return "a client"
+    return f"another group of {_servers(group)}" if group["rounds"] else f"connection {group['connections'][0]}"
 
 
 def _servers(group: dict[str, Any]) -> str:
+    """Who is at the other end: clients, where the aggregator is the server."""
     count, connections = group["servers"], len(group["connections"])
-    servers = f"{count} {'server' if count == 1 else 'servers'}"
+    servers = f"{count} {'client' if group['upstream'] else 'server'}{'' if count == 1 else 's'}"
     return servers if connections == count else f"{servers} ({connections} connections)"
 
 
