@@ -128,6 +128,12 @@ class Aggregator:
         """Some of the servers."""
         await self.all(self.ask(user, server) for server in self.draw.sample(range(self.service.servers), k))
 
+    async def token(self, user: int, k: int) -> None:
+        """The first server in k of a hundred requests, then all others at once."""
+        if self.draw.random() < k / 100:
+            await self.ask(user, 0)
+        await self.all(self.ask(user, server) for server in range(1, self.service.servers))
+
     async def stages(self, user: int, k: int) -> None:
         """So many servers at a time, each stage when the one before has answered."""
         for first in range(0, self.service.servers, k):

@@ -52,6 +52,7 @@ SERVICES = (
     Service("fan", "all servers at once"),
     Service("sizes", "all servers at once, answers of 1 to 60 KiB", sizes_kib=(1, 60), requests=120),
     Service("shards", "4 of the 12 servers, drawn each time", shape="some", k=4, sizes_kib=(50, 50)),
+    Service("token", "in one of ten a server, then the 8 others", shape="token", k=10, servers=9),
     Service("two stages", "8 servers, then the other 4", shape="stages", k=8),
     Service("three stages", "4 servers, then 4, then 4", shape="stages", k=4),
     Service(

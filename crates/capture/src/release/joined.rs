@@ -13,7 +13,7 @@ use super::steady::{RESOLUTION, cost, median};
 use super::{CLEAR, SEEN};
 
 /// A request has no more stages with pauses between them than this.
-const STAGES: usize = 16;
+pub(super) const STAGES: usize = 16;
 /// Fewer rounds show no steadiness.
 pub(super) const FEWEST: usize = 20;
 /// What takes up to half as long again each time takes about as long.
@@ -213,7 +213,8 @@ fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<V
     (known >= enough * starts.len() as f64).then_some(round)
 }
 
-fn merged(stages: [&Class; 2], requests: Vec<Request>, talks: &[Talk], asks: &[Ask]) -> Class {
+/// Both classes as one, with their requests together.
+pub(super) fn merged(stages: [&Class; 2], requests: Vec<Request>, talks: &[Talk], asks: &[Ask]) -> Class {
     let mut connections = [stages[0].connections.as_slice(), &stages[1].connections].concat();
     connections.sort_unstable();
     Class::of_requests(connections, &Cut { requests, concurrent: true, ..Cut::default() }, talks, asks)

@@ -9,6 +9,7 @@
 //!
 //! Everything is linear in requests but for sorting them.
 
+mod ahead;
 mod apart;
 mod book;
 mod bursts;
@@ -111,7 +112,8 @@ pub(crate) struct Found {
 pub(crate) fn infer(talks: &[Talk]) -> Found {
     let (asks, checks) = checks::parted(bursts::asks(talks), talks);
     let companies = bursts::companies(talks, &asks);
-    let (classes, streams, choices) = joined::stages(classes(talks, &asks, &companies), talks, &asks);
+    let classes = ahead::joined(classes(talks, &asks, &companies), talks, &asks);
+    let (classes, streams, choices) = joined::stages(classes, talks, &asks);
     Book::new(talks, &asks, &classes, &choices).written(&streams, &checks)
 }
 
