@@ -176,44 +176,65 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Messages of one connection, (asked, bytes): how many are parted from the others as checks.
-    fn checks_of(mut messages: Vec<(u64, u64)>) -> usize {
-        messages.sort_unstable();
-        let times = |&(asked, bytes): &(u64, u64)| Times {
-            asked: Some(asked),
-            answered: Some(asked + MS / 10),
-            bytes,
-            ..Times::default()
-        };
-        let talks = [Talk { times: messages.iter().map(times).collect(), ..Talk::default() }];
+    /// Messages to one server each, (server, asked, bytes), small ones answered in 1 ms and others in 3: how many are parted from the others as checks.
+    fn checks_of(mut messages: Vec<(usize, u64, u64)>) -> usize {
+        messages.sort_unstable_by_key(|message| message.1);
+        let mut talks: Vec<Talk> = (0..3).map(|server| Talk { server, ..Talk::default() }).collect();
+        for &(server, asked, bytes) in &messages {
+            let answered = Some(asked + if bytes <= PACKET { MS } else { 3 * MS });
+            talks[server].times.push(Times { asked: Some(asked), answered, bytes, ..Times::default() });
+        }
         let (service, checks) = parted(crate::release::bursts::asks(&talks), &talks);
         assert!(service.is_sorted_by_key(|ask| ask.at) && service.len() + checks.len() == messages.len());
         checks.len()
     }
 
-    /// Ten checks, 200 ms from one to the next, beside a service that asks 40 times for so many bytes; so many of the checks leave with a message of it.
-    fn beside_a_service(bytes: u64, of_check: u64, with: u64) -> usize {
-        let checks = (0..10).map(|n| (n * 200 * MS, of_check));
-        let first = (0..10).map(|n| (n * 200 * MS + if n < with { MS / 5 } else { 30 * MS }, bytes));
-        let others = (0..30).map(|n| (n / 3 * 200 * MS + 60 * MS + n % 3 * 40 * MS, bytes));
+    /// Ten checks, 200 ms from one to the next, beside a service that asks 40 times for so many bytes; with so many of the checks it asks so long after they
+    /// leave, in microseconds.
+    fn beside_a_service(bytes: u64, of_check: u64, with: u64, after: i64) -> usize {
+        let at = |n: u64| 100 * MS + n * 200 * MS;
+        let checks = (0..10).map(|n| (0, at(n), of_check));
+        let near = move |n: u64| at(n).saturating_add_signed(if n < with { after * 1_000 } else { 30_000_000 });
+        let first = (0..10).map(|n| (0, near(n), bytes));
+        let others = (0..30).map(|n| (0, at(n / 3) + 60 * MS + n % 3 * 40 * MS, bytes));
         checks_of(checks.chain(first).chain(others).collect())
     }
 
     #[test]
     fn what_a_timer_sends_on_the_service_s_own_connection_is_parted_from_it() {
-        assert_eq!((beside_a_service(5_000, 400, 0), beside_a_service(5_000, 401, 0)), (10, 0));
-        assert_eq!((beside_a_service(90_000, 1_448, 0), beside_a_service(90_000, 1_449, 0)), (10, 0));
+        assert_eq!([400, 401].map(|of_check| beside_a_service(5_000, of_check, 0, 0)), [10, 0]);
+        assert_eq!([1_448, 1_449].map(|of_check| beside_a_service(90_000, of_check, 0, 0)), [10, 0]);
     }
 
     #[test]
     fn what_leaves_with_the_service_six_times_of_ten_is_of_its_requests() {
-        assert_eq!([5, 6].map(|with| beside_a_service(5_000, 100, with)), [10, 0]);
+        assert_eq!([5, 6].map(|with| beside_a_service(5_000, 100, with, 200)), [10, 0]);
+    }
+
+    #[test]
+    fn so_is_what_follows_its_answers_at_once_or_is_answered_before_it_asks() {
+        // Its answer comes 0.4 or 0.6 ms before a check leaves; it asks 0.4 or 0.6 ms after a check was answered.
+        assert_eq!([-3_400, -3_600].map(|after| beside_a_service(5_000, 100, 9, after)), [0, 10]);
+        assert_eq!([1_400, 1_600].map(|after| beside_a_service(5_000, 100, 9, after)), [0, 10]);
+    }
+
+    #[test]
+    fn of_a_loop_over_servers_the_begin_keeps_time() {
+        let mut messages: Vec<(usize, u64, u64)> = (0..120).map(|n| (n % 3, n as u64 * 17 * MS, 20_000)).collect();
+        for n in 0..100 {
+            let mut at = n * 20 * MS + 7 * MS;
+            for server in 0..3 {
+                messages.push((server, at, 20));
+                at += MS + n * n * 7 % 41 * MS / 10 * 2 / 9;
+            }
+        }
+        assert_eq!(checks_of(messages), 300);
     }
 
     #[test]
     fn a_small_answer_that_keeps_no_time_is_of_the_service() {
-        let small = (0..10).map(|n| (n * 200 * MS + n * n * 37 % 190 * MS + 3 * MS, 100));
-        let service = (0..40).map(|n| (n * 50 * MS, 5_000));
+        let small = (0..10).map(|n| (0, n * 200 * MS + n * n * 37 % 190 * MS + 3 * MS, 100));
+        let service = (0..40).map(|n| (0, n * 50 * MS, 5_000));
         assert_eq!(checks_of(small.chain(service).collect()), 0);
     }
 

@@ -34,7 +34,9 @@ pub(super) fn joined(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
     for parts in components(&found, groups.len()).iter().take(BESIDE) {
         // Where its own requests have no size, one message each is taken: any size that both have together is larger.
         let mut alone = |n: usize| *sizes[n].get_or_insert_with(|| size(&groups[n], asks).unwrap_or(1));
-        if larger(parts.iter().map(|&n| alone(n)).max(), &whole(&groups, parts), asks) {
+        let most = parts.iter().map(|&n| alone(n)).max();
+        let of_pool = with_few(&groups, parts, asks);
+        if let Some(parts) = [parts, &of_pool].into_iter().find(|parts| larger(most, &whole(&groups, parts), asks)) {
             parts.iter().for_each(|&n| into[n] = parts[0]);
             continue;
         }
@@ -62,9 +64,29 @@ fn size(group: &Group, asks: &[Ask]) -> Option<usize> {
     (requests::steadiness(&cut.requests) >= requests::STEADY).then(|| requests::usual(&cut.requests)).flatten()
 }
 
+/// The parts, and the groups to the same servers whose messages are too few to show a step: which connection of a pool a request takes is an accident.
+fn with_few(groups: &[Group], parts: &[usize], asks: &[Ask]) -> Vec<usize> {
+    let servers = whole(groups, parts).servers(asks);
+    let few = |&n: &usize| {
+        let mine = &groups[n];
+        mine.asks.len() < FEWEST && mine.servers(asks).iter().all(|server| servers.binary_search(server).is_ok())
+    };
+    parts.iter().copied().chain((0..groups.len()).filter(few)).collect()
+}
+
 fn whole(groups: &[Group], parts: &[usize]) -> Group {
-    let first = groups[parts[0]].clone();
-    parts[1..].iter().fold(first, |all, &n| all.with(&groups[n]))
+    let merged = |of: fn(&Group) -> &Vec<u32>| {
+        let mut all: Vec<u32> = parts.iter().flat_map(|&n| of(&groups[n])).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    Group {
+        connections: merged(|group| &group.connections),
+        asks: merged(|group| &group.asks),
+        companies: merged(|group| &group.companies),
+        several: parts.len() > 1 || groups[parts[0]].several,
+    }
 }
 
 /// Groups that are bound by pairs, each in order.
@@ -212,6 +234,24 @@ mod tests {
     fn twenty_messages_of_each_group_show_a_step() {
         // One of the servers is in 19 of 40 requests, and in 20 of 41; the others are in more.
         assert_eq!((parts(drawn(40)), parts(drawn(41))), (vec![vec![0, 1, 3], vec![2]], vec![vec![0, 1, 2, 3]]));
+    }
+
+    /// Forty requests of two servers, of the second on another connection in so many of them.
+    fn of_a_pool(other: usize) -> Vec<Vec<u32>> {
+        let mut at = 0;
+        let one = |n: u64| {
+            at += 6_000 + n * n * 7_919 % 50_000;
+            [(0, at), (1, at + 20)]
+        };
+        let (mut groups, asks) = groups((0..40).flat_map(one).collect());
+        let rest = groups[1].asks.split_off(40 - other);
+        groups.push(Group { connections: vec![2], asks: rest, ..groups[1].clone() });
+        joined(groups, &asks).into_iter().map(|group| group.connections).collect()
+    }
+
+    #[test]
+    fn a_connection_with_too_few_messages_to_show_a_step_is_of_the_pool_to_its_server() {
+        assert_eq!(of_a_pool(10), [[0, 1, 2]]);
     }
 
     /// Two servers, each asked 400 times, of which so many together, and the others at times of their own.
