@@ -7,7 +7,7 @@ use super::bursts::Ask;
 use super::candidates::{COVERAGE, Need};
 use super::class::Class;
 use super::groups::{BEYOND_CHANCE, SHORTLY};
-use super::joined::{STAGES, merged};
+use super::joined::{STAGES, merged, together};
 use super::requests::{BESIDE, RARELY, Request, VALLEY};
 use super::steady::{Excess, by_chance};
 use super::{LEAST_ROUNDS, SEEN, Talk};
@@ -42,7 +42,7 @@ fn pair(classes: &[Class], asks: &[Ask]) -> Option<(usize, usize, Vec<Request>)>
         whole.iter().zip(&starts).find_map(of)
     };
     let (n, m, led) = single.into_iter().find_map(leads)?;
-    Some((n, m, together(&classes[n], &classes[m], led)))
+    Some((n, m, together(&classes[m], &classes[n], led)))
 }
 
 /// The start that each message of a class leads, if nearly all lead one and the class is no stage of all requests.
@@ -67,20 +67,6 @@ fn led_by(ahead: &Class, starts: &[u64]) -> Option<Vec<Option<usize>>> {
     // A host that is busy with something else turns later now and then.
     let late = |end: Option<u64>| within(end?, (VALLEY * SHORTLY as f64) as u64);
     (nearly_all && excess.deviations >= BEYOND_CHANCE).then(|| ends.into_iter().map(late).collect())
-}
-
-/// The requests of both classes, in order of time.
-fn together(ahead: &Class, class: &Class, led: Vec<Option<usize>>) -> Vec<Request> {
-    let mut requests = class.requests();
-    for (mine, of) in ahead.requests().into_iter().zip(led) {
-        match of {
-            Some(of) => requests[of].extend(mine),
-            None => requests.push(mine),
-        }
-    }
-    requests.iter_mut().for_each(|request| request.sort_unstable());
-    requests.sort_unstable_by_key(|request| request[0]);
-    requests
 }
 
 #[cfg(test)]

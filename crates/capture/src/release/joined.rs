@@ -67,16 +67,7 @@ fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Opt
         if goes_by_its_own_clock(second, first, &after, asks) {
             continue;
         }
-        let mut requests = first.requests();
-        for (mine, of) in second.requests().into_iter().zip(after) {
-            match of {
-                Some(of) => requests[of].extend(mine),
-                None => requests.push(mine),
-            }
-        }
-        requests.iter_mut().for_each(|request| request.sort_unstable());
-        requests.sort_unstable_by_key(|request| request[0]);
-        return Some((other, n, requests));
+        return Some((other, n, together(first, second, after)));
     }
     None
 }
@@ -211,6 +202,20 @@ fn follows(mut ends: Vec<(u64, usize)>, starts: &[u64], enough: f64) -> Option<V
     let round: Vec<Option<usize>> = starts.iter().map(|&at| next(at)).collect();
     let known = round.iter().flatten().count() as f64;
     (known >= enough * starts.len() as f64).then_some(round)
+}
+
+/// The requests of a class, each with those of another one that are `of` it, and the others of that one; in order of time.
+pub(super) fn together(class: &Class, other: &Class, of: Vec<Option<usize>>) -> Vec<Request> {
+    let mut requests = class.requests();
+    for (mine, of) in other.requests().into_iter().zip(of) {
+        match of {
+            Some(of) => requests[of].extend(mine),
+            None => requests.push(mine),
+        }
+    }
+    requests.iter_mut().for_each(|request| request.sort_unstable());
+    requests.sort_unstable_by_key(|request| request[0]);
+    requests
 }
 
 /// Both classes as one, with their requests together.
