@@ -6,8 +6,8 @@
 use super::bursts::{Ask, TOGETHER};
 use super::class::Class;
 use super::groups::SHORTLY;
-use super::steady::{Excess, by_chance};
-use super::{Talk, pools};
+use super::steady::{Excess, RESOLUTION, by_chance, cost};
+use super::{SEEN, Talk, pools};
 use std::collections::BTreeMap;
 
 /// What is asked beside the requests is asked so many times less often,
@@ -16,9 +16,10 @@ pub(crate) const SELDOM: u64 = 10;
 pub(crate) const LITTLE: u64 = 50;
 /// each time no more than fits in a packet.
 pub(crate) const PACKET: u64 = 1_448;
-/// What leaves together with messages of the service, or just behind their answers or before such messages, in at least this share of the times that
-/// chance leaves is a part of its requests.
+/// What leaves together with messages of the service in at least this share of the times that chance leaves is a part of its requests.
 const WITH_OTHERS: f64 = 0.5;
+/// So much cheaper than by chance is a delay that a request of the service has: ten checks in each of seven servers differ by 1 from chance now and then.
+const IN_PHASE: f64 = 1.5;
 
 /// Parts messages that a timer sends on the service's own connections from those of the service; both in order of time.
 pub(super) fn parted(asks: Vec<Ask>, talks: &[Talk]) -> (Vec<Ask>, Vec<Ask>) {
@@ -47,7 +48,7 @@ pub(super) fn parted(asks: Vec<Ask>, talks: &[Talk]) -> (Vec<Ask>, Vec<Ask>) {
         return (asks, Vec::new());
     }
     let service = Service::of((0..).zip(&asks).filter(|(n, _)| bytes(n) > PACKET).map(|(_, ask)| ask));
-    checks.retain(|each| service.works_with(each, &asks).share < WITH_OTHERS);
+    checks.retain(|each| service.leaves_with(each, &asks).share < WITH_OTHERS && !service.is_in_phase(each, &asks));
     let mut is_check = vec![false; asks.len()];
     checks.iter().flatten().for_each(|&n| is_check[n as usize] = true);
     without(asks, &is_check)
@@ -78,6 +79,12 @@ fn without(asks: Vec<Ask>, is_check: &[bool]) -> (Vec<Ask>, Vec<Ask>) {
     (plain(service), plain(checks))
 }
 
+/// Moments between messages that have nothing to do with them.
+fn moments(mine: &[u32], asks: &[Ask]) -> impl Iterator<Item = u64> {
+    let at = |n: u32| asks[n as usize].at;
+    mine.windows(2).enumerate().map(move |(n, pair)| by_chance(n, at(pair[0]), at(pair[1])))
+}
+
 /// When the service asks and is answered, in order.
 struct Service {
     asked: Vec<u64>,
@@ -92,24 +99,35 @@ impl Service {
         Service { asked, answered: answered.into_iter().flatten().collect() }
     }
 
-    /// How much more often it is at work when these messages leave, or are answered, than at moments that have nothing to do with them.
-    fn works_with(&self, mine: &[u32], asks: &[Ask]) -> Excess {
-        let each = || mine.iter().map(|&n| &asks[n as usize]);
-        let took = |ask: &Ask| ask.answered.map_or(0, |answered| answered.saturating_sub(ask.at));
-        let seen = each().filter(|ask| self.is_at_work(ask.at, took(ask))).count();
-        let moments = each().zip(each().skip(1)).enumerate();
-        let by_chance = moments.filter(|&(n, (ask, next))| self.is_at_work(by_chance(n, ask.at, next.at), took(ask)));
-        Excess::of(seen, mine.len(), by_chance.count(), mine.len().saturating_sub(1))
+    /// How much more often it asks when these messages leave than at moments that have nothing to do with them.
+    fn leaves_with(&self, mine: &[u32], asks: &[Ask]) -> Excess {
+        let asks_near = |at: u64| {
+            let next = self.asked.partition_point(|&time| time + TOGETHER < at);
+            self.asked.get(next).is_some_and(|&time| time <= at + TOGETHER)
+        };
+        let seen = mine.iter().filter(|&&n| asks_near(asks[n as usize].at)).count();
+        let met = moments(mine, asks).filter(|&at| asks_near(at)).count();
+        Excess::of(seen, mine.len(), met, mine.len().saturating_sub(1))
     }
 
-    /// It asks at that time, or as soon as a message that leaves then is answered, or it was answered just before.
-    fn is_at_work(&self, at: u64, took: u64) -> bool {
-        let within = |times: &[u64], from: u64, to: u64| {
-            let next = times.partition_point(|&time| time < from);
-            times.get(next).is_some_and(|&time| time <= to)
+    /// It asks so long after these were answered, or was answered so long before they left, more steadily than it does around moments that have nothing to
+    /// do with them: a slow application takes milliseconds from one call of a request to the next, and a user may pause for the same time each time.
+    fn is_in_phase(&self, mine: &[u32], asks: &[Ask]) -> bool {
+        let each = || mine.iter().map(|&n| &asks[n as usize]);
+        let until = |at: u64| {
+            let next = self.asked.get(self.asked.partition_point(|&time| time + SEEN < at));
+            next.map(|next| next.saturating_sub(at))
         };
-        let asks = |at: u64| within(&self.asked, at.saturating_sub(TOGETHER), at + TOGETHER);
-        asks(at) || asks(at + took) || within(&self.answered, at.saturating_sub(TOGETHER), at)
+        let since = |at: u64| {
+            let before = self.answered.partition_point(|&time| time <= at + SEEN).checked_sub(1);
+            before.map(|before| at.saturating_sub(self.answered[before]))
+        };
+        let steadier =
+            |known: Vec<u64>, chance: Vec<u64>| cost(&chance, RESOLUTION) - cost(&known, RESOLUTION) >= IN_PHASE;
+        let ended = each().filter_map(|ask| until(ask.answered?)).collect();
+        let left = each().filter_map(|ask| since(ask.at)).collect();
+        steadier(ended, moments(mine, asks).filter_map(until).collect())
+            || steadier(left, moments(mine, asks).filter_map(since).collect())
     }
 }
 
@@ -189,33 +207,42 @@ mod tests {
         checks.len()
     }
 
-    /// Ten checks, 200 ms from one to the next, beside a service that asks 40 times for so many bytes; with so many of the checks it asks so long after they
-    /// leave, in microseconds.
-    fn beside_a_service(bytes: u64, of_check: u64, with: u64, after: i64) -> usize {
+    /// Ten checks, 200 ms from one to the next, beside a service that asks 40 times for so many bytes, with so many of the checks and else at times of its own.
+    fn beside_a_service(bytes: u64, of_check: u64, with: u64) -> usize {
         let at = |n: u64| 100 * MS + n * 200 * MS;
         let checks = (0..10).map(|n| (0, at(n), of_check));
-        let near = move |n: u64| at(n).saturating_add_signed(if n < with { after * 1_000 } else { 30_000_000 });
-        let first = (0..10).map(|n| (0, near(n), bytes));
-        let others = (0..30).map(|n| (0, at(n / 3) + 60 * MS + n % 3 * 40 * MS, bytes));
-        checks_of(checks.chain(first).chain(others).collect())
+        let with =
+            (0..10).map(move |n| (0, at(n) + if n < with { MS / 5 } else { 20 * MS + n * n * 37 % 70 * MS }, bytes));
+        let others = (0..30).map(|n| (0, at(n / 3) + 100 * MS + n % 3 * 30 * MS + n * n * 7 % 25 * MS, bytes));
+        checks_of(checks.chain(with).chain(others).collect())
     }
 
     #[test]
     fn what_a_timer_sends_on_the_service_s_own_connection_is_parted_from_it() {
-        assert_eq!([400, 401].map(|of_check| beside_a_service(5_000, of_check, 0, 0)), [10, 0]);
-        assert_eq!([1_448, 1_449].map(|of_check| beside_a_service(90_000, of_check, 0, 0)), [10, 0]);
+        assert_eq!([400, 401].map(|of_check| beside_a_service(5_000, of_check, 0)), [10, 0]);
+        assert_eq!([1_448, 1_449].map(|of_check| beside_a_service(90_000, of_check, 0)), [10, 0]);
     }
 
     #[test]
     fn what_leaves_with_the_service_six_times_of_ten_is_of_its_requests() {
-        assert_eq!([5, 6].map(|with| beside_a_service(5_000, 100, with, 200)), [10, 0]);
+        assert_eq!([5, 6].map(|with| beside_a_service(5_000, 100, with)), [10, 0]);
+    }
+
+    /// Sixty large answers for a user who pauses for nearly the same time each time, and a small one so long after each is asked for, and up to so much later,
+    /// in milliseconds; or as many by a period of their own.
+    fn of_a_steady_user(after: Option<(i64, u64)>) -> usize {
+        let asked = |n: u64| 50 * MS + n * 40 * MS + n * n * 7 % 23 * MS / 10;
+        let small = |n: u64| match after {
+            Some((after, late)) => asked(n).saturating_add_signed(after * 1_000_000) + n * n * 11 % 41 * late * MS / 41,
+            None => n * 41 * MS,
+        };
+        checks_of((0..60).flat_map(|n| [(0, asked(n), 20_000), (0, small(n), 100)]).collect())
     }
 
     #[test]
-    fn so_is_what_follows_its_answers_at_once_or_is_answered_before_it_asks() {
-        // Its answer comes 0.4 or 0.6 ms before a check leaves; it asks 0.4 or 0.6 ms after a check was answered.
-        assert_eq!([-3_400, -3_600].map(|after| beside_a_service(5_000, 100, 9, after)), [0, 10]);
-        assert_eq!([1_400, 1_600].map(|after| beside_a_service(5_000, 100, 9, after)), [0, 10]);
+    fn a_call_of_a_slow_application_is_of_the_request_that_it_is_in_phase_with() {
+        // It takes 2 ms and up to 4 more from one call of a request to the next.
+        assert_eq!([Some((-7, 4)), Some((5, 4)), None].map(of_a_steady_user), [0, 0, 60]);
     }
 
     #[test]
