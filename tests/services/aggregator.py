@@ -107,8 +107,11 @@ class Aggregator:
         return self.draw.randint(60, 90) if self.draw.random() < self.service.slow else 0
 
     async def ask(self, user: int, server: int) -> None:
-        """One call."""
-        size, delay = self.size(), self.delay()
+        """One call of a request."""
+        await self.call(user, server, self.size(), self.delay())
+
+    async def call(self, user: int, server: int, size: int, delay: int) -> None:
+        """One call, for so many bytes."""
         begin = time.time()
         async with self.taken(user, server) as connection:
             count = await connection.ask(size, delay)
@@ -279,10 +282,7 @@ class Aggregator:
         for n in itertools.count(1):
             await asyncio.sleep(max(0.0, start + n * every_s - time.time()))
             for server in range(self.service.servers):
-                begin = time.time()
-                async with self.taken(0, server) as connection:
-                    count = await connection.ask(KIB, 0)
-                self.responses.append((server, count, begin, time.time()))
+                await self.call(0, server, KIB, 0)
 
 
 def main(name: str, seed: str, requests: str, log: str) -> None:

@@ -4,7 +4,7 @@
 //! Services of their own meet by chance. Where they meet more often, one loop of the application asks the servers of both. What begins at once when another
 //! group was answered is a stage that only some requests have, as when a cache does not hold what they want.
 
-use crate::release::{BEYOND_CHANCE, Excess, IN_STEP, TOGETHER, by_chance};
+use crate::release::{BEYOND_CHANCE, Excess, IN_STEP, TOGETHER, between};
 use crate::stages::Request;
 use crate::waiting::{Company, Release};
 use crate::workload::Workload;
@@ -106,7 +106,7 @@ fn in_step(of: &[u64], all: &[(u64, usize)], other: impl Fn(usize) -> bool + Cop
     if of.len() < FEWEST {
         return false;
     }
-    let moments: Vec<u64> = of.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1])).collect();
+    let moments: Vec<u64> = between(of).collect();
     let excess = Excess::of(together(of, all, other), of.len(), together(&moments, all, other), moments.len());
     excess.share >= IN_STEP && excess.deviations >= BEYOND_CHANCE
 }

@@ -9,7 +9,7 @@ use super::class::Class;
 use super::groups::{BEYOND_CHANCE, SHORTLY};
 use super::joined::{STAGES, merged, together};
 use super::requests::{BESIDE, RARELY, Request, VALLEY};
-use super::steady::{Excess, by_chance};
+use super::steady::{Excess, between};
 use super::{LEAST_ROUNDS, SEEN, Talk};
 
 /// Joins such classes with those whose requests begin with them.
@@ -25,12 +25,8 @@ pub(super) fn joined(mut classes: Vec<Class>, talks: &[Talk], asks: &[Ask]) -> V
 
 /// A class that leads requests of another one, and the requests of both.
 fn pair(classes: &[Class], asks: &[Ask]) -> Option<(usize, usize, Vec<Request>)> {
-    let plain = |&n: &usize| {
-        let class = &classes[n];
-        !class.upstream && class.rest.is_empty() && class.spare.iter().all(Vec::is_empty)
-    };
-    let (mut whole, single): (Vec<usize>, Vec<usize>) =
-        (0..classes.len()).filter(plain).partition(|&n| classes[n].is_company());
+    let plain = (0..classes.len()).filter(|&n| classes[n].is_plain());
+    let (mut whole, single): (Vec<usize>, Vec<usize>) = plain.partition(|&n| classes[n].is_company());
     // Of thousands of classes those with most requests.
     whole.retain(|&n| classes[n].full);
     whole.sort_by_key(|&n| std::cmp::Reverse(classes[n].bursts.len()));
@@ -51,22 +47,20 @@ fn led_by(ahead: &Class, starts: &[u64]) -> Option<Vec<Option<usize>>> {
     if few || ahead.bursts.len() as f64 >= (1.0 - RARELY) * starts.len() as f64 || !starts.is_sorted() {
         return None;
     }
-    let within = |at: u64, most: u64| {
+    let next = |at: u64, most: u64| {
         let next = starts.partition_point(|&start| start + SEEN < at);
         starts.get(next).filter(|&&start| start <= at + most).map(|_| next)
     };
-    let next = |at: u64| within(at, SHORTLY);
+    let followed = |at: &u64| next(*at, SHORTLY).is_some();
     let ends: Vec<Option<u64>> = (0..ahead.bursts.len()).map(|i| Some(ahead.answered(i, Need::AllBut(0))?.0)).collect();
-    let led: Vec<Option<usize>> = ends.iter().map(|&end| next(end?)).collect();
     let known: Vec<u64> = ends.iter().flatten().copied().collect();
-    let moments = known.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1].max(pair[0])));
-    let met = moments.filter(|&at| next(at).is_some()).count();
-    let count = led.iter().flatten().count();
+    let count = known.iter().filter(|at| followed(at)).count();
+    let met = between(&known).filter(followed).count();
     let excess = Excess::of(count, ends.len(), met, known.len().saturating_sub(1));
     let nearly_all = count as f64 >= COVERAGE * ends.len() as f64;
     // A host that is busy with something else turns later now and then.
-    let late = |end: Option<u64>| within(end?, (VALLEY * SHORTLY as f64) as u64);
-    (nearly_all && excess.deviations >= BEYOND_CHANCE).then(|| ends.into_iter().map(late).collect())
+    let led = |end: Option<u64>| next(end?, (VALLEY * SHORTLY as f64) as u64);
+    (nearly_all && excess.deviations >= BEYOND_CHANCE).then(|| ends.into_iter().map(led).collect())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use super::bursts::{Ask, TOGETHER};
 use super::class::Class;
 use super::groups::SHORTLY;
-use super::steady::{Excess, RESOLUTION, by_chance, cost};
+use super::steady::{Excess, RESOLUTION, between, cost};
 use super::{SEEN, Talk, pools};
 use std::collections::BTreeMap;
 
@@ -25,7 +25,6 @@ const IN_PHASE: f64 = 1.5;
 pub(super) fn parted(asks: Vec<Ask>, talks: &[Talk]) -> (Vec<Ask>, Vec<Ask>) {
     let bytes = |n: &u32| talks[asks[*n as usize].conn as usize].times[asks[*n as usize].msg as usize].bytes;
     let sum = |all: &[u32]| all.iter().map(bytes).sum::<u64>();
-    let of_service: Vec<bool> = talks.iter().map(|talk| talk.times.iter().any(|times| times.bytes > PACKET)).collect();
     let mut of_server: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (n, ask) in (0..).zip(&asks).filter(|(_, ask)| !talks[ask.conn as usize].upstream) {
         of_server.entry(ask.server).or_default().push(n);
@@ -33,25 +32,26 @@ pub(super) fn parted(asks: Vec<Ask>, talks: &[Talk]) -> (Vec<Ask>, Vec<Ask>) {
     let mut small: Vec<Vec<u32>> = Vec::new();
     for mine in of_server.into_values() {
         let (mine, large): (Vec<u32>, Vec<u32>) = mine.into_iter().partition(|n| bytes(n) <= PACKET);
-        if sum(&mine).saturating_mul(LITTLE) <= sum(&large) {
+        if !mine.is_empty() && sum(&mine).saturating_mul(LITTLE) <= sum(&large) {
             small.push(mine);
         }
     }
     // A loop over the servers gets later and later in its period.
     let by_a_clock = pools::keeps_time(&begins(small.concat(), &asks), &asks);
     small.retain(|mine| by_a_clock || pools::keeps_time(mine, &asks));
+    if small.is_empty() {
+        return (asks, Vec::new());
+    }
     // Now and then a check opens a connection, which nothing else takes.
+    let of_service: Vec<bool> = talks.iter().map(|talk| talk.times.iter().any(|times| times.bytes > PACKET)).collect();
     let on_its = |n: &u32| of_service[asks[*n as usize].conn as usize];
     let mut checks: Vec<Vec<u32>> = small.into_iter().map(|mine| mine.into_iter().filter(on_its).collect()).collect();
     checks.retain(|all| !all.is_empty());
-    if checks.is_empty() {
-        return (asks, Vec::new());
-    }
     let service = Service::of((0..).zip(&asks).filter(|(n, _)| bytes(n) > PACKET).map(|(_, ask)| ask));
-    checks.retain(|each| service.leaves_with(each, &asks).share < WITH_OTHERS && !service.is_in_phase(each, &asks));
+    checks.retain(|each| !service.sends(each, &asks));
     let mut is_check = vec![false; asks.len()];
     checks.iter().flatten().for_each(|&n| is_check[n as usize] = true);
-    without(asks, &is_check)
+    without(&asks, &is_check)
 }
 
 /// Of messages of which each follows the one before at once, the first ones.
@@ -68,21 +68,15 @@ fn begins(mut all: Vec<u32>, asks: &[Ask]) -> Vec<u32> {
 }
 
 /// What is no check, and the checks.
-fn without(asks: Vec<Ask>, is_check: &[bool]) -> (Vec<Ask>, Vec<Ask>) {
+fn without(asks: &[Ask], is_check: &[bool]) -> (Vec<Ask>, Vec<Ask>) {
+    let (checks, kept): (Vec<u32>, Vec<u32>) = (0..asks.len() as u32).partition(|&n| is_check[n as usize]);
     // Positions of requests that were given up move with them.
-    let kept = is_check.iter().scan(0, |kept, &is_check| Some(std::mem::replace(kept, *kept + u32::from(!is_check))));
-    let place: Vec<u32> = kept.collect();
-    let moved = |failed: u32| (!is_check[failed as usize]).then(|| place[failed as usize]);
-    let all = asks.iter().map(|ask| Ask { retries: ask.retries.and_then(moved), ..*ask }).zip(is_check);
-    let (checks, service): (Vec<_>, Vec<_>) = all.partition(|&(_, &is_check)| is_check);
-    let plain = |all: Vec<(Ask, &bool)>| all.into_iter().map(|(ask, _)| ask).collect();
-    (plain(service), plain(checks))
-}
-
-/// Moments between messages that have nothing to do with them.
-fn moments(mine: &[u32], asks: &[Ask]) -> impl Iterator<Item = u64> {
-    let at = |n: u32| asks[n as usize].at;
-    mine.windows(2).enumerate().map(move |(n, pair)| by_chance(n, at(pair[0]), at(pair[1])))
+    let moved = |failed: u32| kept.binary_search(&failed).ok().map(|place| place as u32);
+    let ask = |&n: &u32| {
+        let ask = asks[n as usize];
+        Ask { retries: ask.retries.and_then(moved), ..ask }
+    };
+    (kept.iter().map(ask).collect(), checks.iter().map(ask).collect())
 }
 
 /// When the service asks and is answered, in order.
@@ -99,35 +93,39 @@ impl Service {
         Service { asked, answered: answered.into_iter().flatten().collect() }
     }
 
-    /// How much more often it asks when these messages leave than at moments that have nothing to do with them.
-    fn leaves_with(&self, mine: &[u32], asks: &[Ask]) -> Excess {
-        let asks_near = |at: u64| {
-            let next = self.asked.partition_point(|&time| time + TOGETHER < at);
-            self.asked.get(next).is_some_and(|&time| time <= at + TOGETHER)
-        };
-        let seen = mine.iter().filter(|&&n| asks_near(asks[n as usize].at)).count();
-        let met = moments(mine, asks).filter(|&at| asks_near(at)).count();
-        Excess::of(seen, mine.len(), met, mine.len().saturating_sub(1))
+    /// These messages leave when it asks, or in a phase with its requests.
+    fn sends(&self, mine: &[u32], asks: &[Ask]) -> bool {
+        let left: Vec<u64> = mine.iter().map(|&n| asks[n as usize].at).collect();
+        let answered: Vec<u64> = mine.iter().filter_map(|&n| asks[n as usize].answered).collect();
+        let moments: Vec<u64> = between(&left).collect();
+        self.asks_with(&left, &moments).share >= WITH_OTHERS || self.is_in_phase(&left, &answered, &moments)
     }
 
-    /// It asks so long after these were answered, or was answered so long before they left, more steadily than it does around moments that have nothing to
-    /// do with them: a slow application takes milliseconds from one call of a request to the next, and a user may pause for the same time each time.
-    fn is_in_phase(&self, mine: &[u32], asks: &[Ask]) -> bool {
-        let each = || mine.iter().map(|&n| &asks[n as usize]);
-        let until = |at: u64| {
-            let next = self.asked.get(self.asked.partition_point(|&time| time + SEEN < at));
-            next.map(|next| next.saturating_sub(at))
+    /// How much more often it asks when messages leave than at moments that have nothing to do with them.
+    fn asks_with(&self, left: &[u64], moments: &[u64]) -> Excess {
+        let asks_near = |at: &&u64| {
+            let next = self.asked.partition_point(|&time| time + TOGETHER < **at);
+            self.asked.get(next).is_some_and(|&time| time <= **at + TOGETHER)
         };
-        let since = |at: u64| {
-            let before = self.answered.partition_point(|&time| time <= at + SEEN).checked_sub(1);
+        let count = |times: &[u64]| times.iter().filter(asks_near).count();
+        Excess::of(count(left), left.len(), count(moments), moments.len())
+    }
+
+    /// It asks so long after messages were answered, or was answered so long before they left, more steadily than around moments that have nothing to do with
+    /// them: a slow application takes milliseconds from one call of a request to the next, and a user may pause for the same time each time.
+    fn is_in_phase(&self, left: &[u64], answered: &[u64], moments: &[u64]) -> bool {
+        let until = |at: &u64| {
+            let next = self.asked.get(self.asked.partition_point(|&time| time + SEEN < *at));
+            next.map(|next| next.saturating_sub(*at))
+        };
+        let since = |at: &u64| {
+            let before = self.answered.partition_point(|&time| time <= *at + SEEN).checked_sub(1);
             before.map(|before| at.saturating_sub(self.answered[before]))
         };
         let steadier =
             |known: Vec<u64>, chance: Vec<u64>| cost(&chance, RESOLUTION) - cost(&known, RESOLUTION) >= IN_PHASE;
-        let ended = each().filter_map(|ask| until(ask.answered?)).collect();
-        let left = each().filter_map(|ask| since(ask.at)).collect();
-        steadier(ended, moments(mine, asks).filter_map(until).collect())
-            || steadier(left, moments(mine, asks).filter_map(since).collect())
+        steadier(answered.iter().filter_map(until).collect(), moments.iter().filter_map(until).collect())
+            || steadier(left.iter().filter_map(since).collect(), moments.iter().filter_map(since).collect())
     }
 }
 
@@ -268,7 +266,7 @@ mod tests {
     #[test]
     fn a_request_that_is_tried_anew_is_found_behind_checks() {
         let retried = |n: u32| Ask { conn: n, retries: (n == 3).then_some(2), ..Ask::default() };
-        let (service, checks) = without((0..4).map(retried).collect(), &[false, true, false, false]);
+        let (service, checks) = without(&[0, 1, 2, 3].map(retried), &[false, true, false, false]);
         assert_eq!((service.len(), checks[0].conn, service[2].retries), (3, 1, Some(1)));
     }
 

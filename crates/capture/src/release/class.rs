@@ -162,6 +162,11 @@ impl Class {
         self.bursts.iter().all(|round| known.contains(round.asks.as_slice()))
     }
 
+    /// All its messages are of its rounds, and all answers are waited for: it may be a part of other requests.
+    pub fn is_plain(&self) -> bool {
+        !self.upstream && self.rest.is_empty() && self.spare.iter().all(Vec::is_empty)
+    }
+
     /// Several connections that are asked together, or one on which each request has several messages.
     pub fn is_company(&self) -> bool {
         (self.connections.len() > 1 || self.inside.is_some()) && !self.upstream

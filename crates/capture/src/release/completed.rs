@@ -11,7 +11,7 @@ use super::class::Class;
 use super::groups::{BEYOND_CHANCE, FOLLOWS};
 use super::joined::FEWEST;
 use super::requests::{Cut, IN_THE_VALLEY, RARELY, Request};
-use super::steady::{Excess, by_chance, median, most_alike, quantile};
+use super::steady::{Excess, between, by_chance, median, most_alike, quantile};
 
 /// The class with whole requests, if what its rounds leave over is of these.
 pub(super) fn class(class: &Class, talks: &[Talk], asks: &[Ask]) -> Option<Class> {
@@ -50,9 +50,9 @@ fn requests(class: &Class, talks: &[Talk], asks: &[Ask]) -> Option<(Vec<Request>
     let waited: Vec<u64> = waits.iter().map(|&(wait, ..)| wait).collect();
     let nearly_all = quantile(&waited, 1.0 - IN_THE_VALLEY);
     let soon = |waits: &[u64]| waits.iter().filter(|&&wait| wait <= nearly_all).count();
-    let moments = starts.windows(2).enumerate().map(|(n, pair)| (n, by_chance(n, pair[0], pair[1])));
     // Calls of a service of its own leave as soon after the end of a round as such moments do.
-    let by_chance: Vec<u64> = moments.filter_map(|(n, at)| Some(at.saturating_sub(ends[n]?))).collect();
+    let by_chance: Vec<u64> =
+        between(&starts).zip(&ends).filter_map(|(at, &end)| Some(at.saturating_sub(end?))).collect();
     let excess = Excess::of(soon(&waited), waited.len(), soon(&by_chance), by_chance.len());
     if nearly_all < goes_on && excess.share >= FOLLOWS && excess.deviations >= BEYOND_CHANCE {
         // Of the rest a few waited for as long as the user does, as a retry with a long backoff: of which request is open.

@@ -102,20 +102,25 @@ impl Group {
         each().next().map_or(0, |first| first.at)..last.unwrap_or(0)
     }
 
-    /// Both as one.
-    pub fn with(&self, other: &Group) -> Group {
-        let merged = |a: &[u32], b: &[u32]| {
-            let mut all = [a, b].concat();
+    /// Groups as one.
+    pub fn whole<'a>(parts: impl ExactSizeIterator<Item = &'a Group> + Clone) -> Group {
+        let merged = |of: fn(&Group) -> &Vec<u32>| {
+            let mut all: Vec<u32> = parts.clone().flat_map(of).copied().collect();
             all.sort_unstable();
             all.dedup();
             all
         };
         Group {
-            connections: merged(&self.connections, &other.connections),
-            asks: merged(&self.asks, &other.asks),
-            companies: merged(&self.companies, &other.companies),
-            several: true,
+            connections: merged(|group| &group.connections),
+            asks: merged(|group| &group.asks),
+            companies: merged(|group| &group.companies),
+            several: parts.len() > 1 || parts.clone().any(|group| group.several),
         }
+    }
+
+    /// Both as one.
+    pub fn with(&self, other: &Group) -> Group {
+        Group::whole([self, other].into_iter())
     }
 
     /// Each of its connections as a group of its own, in order.

@@ -40,10 +40,7 @@ pub(super) fn stages(mut classes: Vec<Class>, talks: &[Talk], asks: &[Ask]) -> (
 /// The class of which class `n` is the next stage, and the requests of both.
 fn stage_of(n: usize, classes: &[Class], streams: &Streams, asks: &[Ask]) -> Option<(usize, usize, Vec<Request>)> {
     // Requests that are known already, or of which something is left over, are no stage of others.
-    let plain = |class: &Class| {
-        let whole = class.rest.is_empty() && class.spare.iter().all(Vec::is_empty);
-        !class.upstream && whole && class.bursts.len() >= FEWEST
-    };
+    let plain = |class: &Class| class.is_plain() && class.bursts.len() >= FEWEST;
     let second = &classes[n];
     if !plain(second) {
         return None;

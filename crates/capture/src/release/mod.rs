@@ -46,7 +46,7 @@ pub(crate) use checks::{LITTLE, PACKET, SELDOM};
 use class::Class;
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use requests::By;
-pub(crate) use steady::{Excess, by_chance, most_alike, quantile};
+pub(crate) use steady::{Excess, between, by_chance, most_alike, quantile};
 pub(crate) use step::IN_STEP;
 
 /// Fewer rounds show no steadiness.

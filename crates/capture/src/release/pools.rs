@@ -7,7 +7,7 @@ use super::bursts::Ask;
 use super::candidates::GAIN;
 use super::groups::{Group, OVERFLOW};
 use super::requests;
-use super::steady::{RESOLUTION, by_chance, cost};
+use super::steady::{RESOLUTION, between, cost};
 use super::{CLEAR, LEAST_ROUNDS};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -87,8 +87,7 @@ pub(super) fn keeps_time(mine: &[u32], asks: &[Ask]) -> bool {
     mine.iter().map(|&n| &asks[n as usize]).for_each(|ask| of_server.entry(ask.server).or_default().push(ask.at));
     let steady = |times: &Vec<u64>| {
         let known: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let chance = times.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1]) - pair[0]);
-        let chance: Vec<u64> = chance.collect();
+        let chance: Vec<u64> = between(times).zip(times).map(|(moment, at)| moment - at).collect();
         known.len() >= LEAST_ROUNDS && cost(&chance, RESOLUTION) - cost(&known, RESOLUTION) >= GAIN
     };
     // Health checks (HAProxy: each 2 s), heartbeats, scrapes. In a pool's requests they would be messages too many.

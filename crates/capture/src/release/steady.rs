@@ -40,7 +40,12 @@ pub(crate) fn quantile(values: &[u64], q: f64) -> u64 {
 /// A moment between two others that has nothing to do with anything: the fractional parts of multiples of the golden ratio are spread evenly.
 pub(crate) fn by_chance(n: usize, from: u64, to: u64) -> u64 {
     let share = (n as f64 * 0.618_033_988_749_894_8).fract();
-    from + ((to - from) as f64 * share) as u64
+    from + (to.saturating_sub(from) as f64 * share) as u64
+}
+
+/// Such a moment between each two of some times.
+pub(crate) fn between(times: &[u64]) -> impl Iterator<Item = u64> {
+    times.windows(2).enumerate().map(|(n, pair)| by_chance(n, pair[0], pair[1]))
 }
 
 /// The times that most are like, to what one loop takes: the least of these, and how many there are.

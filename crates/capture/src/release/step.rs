@@ -35,8 +35,9 @@ pub(super) fn joined(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
         // Where its own requests have no size, one message each is taken: any size that both have together is larger.
         let mut alone = |n: usize| *sizes[n].get_or_insert_with(|| size(&groups[n], asks).unwrap_or(1));
         let most = parts.iter().map(|&n| alone(n)).max();
-        let of_pool = with_few(&groups, parts, asks);
-        if let Some(parts) = [parts, &of_pool].into_iter().find(|parts| larger(most, &whole(&groups, parts), asks)) {
+        let is_larger = |parts: &Vec<usize>| larger(most, &whole(&groups, parts), asks);
+        let of_pool = || Some(with_few(&groups, parts, asks)).filter(|all| all.len() > parts.len() && is_larger(all));
+        if let Some(parts) = Some(parts.clone()).filter(is_larger).or_else(of_pool) {
             parts.iter().for_each(|&n| into[n] = parts[0]);
             continue;
         }
@@ -75,18 +76,7 @@ fn with_few(groups: &[Group], parts: &[usize], asks: &[Ask]) -> Vec<usize> {
 }
 
 fn whole(groups: &[Group], parts: &[usize]) -> Group {
-    let merged = |of: fn(&Group) -> &Vec<u32>| {
-        let mut all: Vec<u32> = parts.iter().flat_map(|&n| of(&groups[n])).copied().collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    };
-    Group {
-        connections: merged(|group| &group.connections),
-        asks: merged(|group| &group.asks),
-        companies: merged(|group| &group.companies),
-        several: parts.len() > 1 || groups[parts[0]].several,
-    }
+    Group::whole(parts.iter().map(|&n| &groups[n]))
 }
 
 /// Groups that are bound by pairs, each in order.
@@ -236,22 +226,19 @@ mod tests {
         assert_eq!((parts(drawn(40)), parts(drawn(41))), (vec![vec![0, 1, 3], vec![2]], vec![vec![0, 1, 2, 3]]));
     }
 
-    /// Forty requests of two servers, of the second on another connection in so many of them.
-    fn of_a_pool(other: usize) -> Vec<Vec<u32>> {
+    #[test]
+    fn a_connection_with_too_few_messages_to_show_a_step_is_of_the_pool_to_its_server() {
+        // Forty requests of two servers, of the second on another connection in the last ten.
         let mut at = 0;
         let one = |n: u64| {
             at += 6_000 + n * n * 7_919 % 50_000;
             [(0, at), (1, at + 20)]
         };
         let (mut groups, asks) = groups((0..40).flat_map(one).collect());
-        let rest = groups[1].asks.split_off(40 - other);
+        let rest = groups[1].asks.split_off(30);
         groups.push(Group { connections: vec![2], asks: rest, ..groups[1].clone() });
-        joined(groups, &asks).into_iter().map(|group| group.connections).collect()
-    }
-
-    #[test]
-    fn a_connection_with_too_few_messages_to_show_a_step_is_of_the_pool_to_its_server() {
-        assert_eq!(of_a_pool(10), [[0, 1, 2]]);
+        let found: Vec<Vec<u32>> = joined(groups, &asks).into_iter().map(|group| group.connections).collect();
+        assert_eq!(found, [[0, 1, 2]]);
     }
 
     /// Two servers, each asked 400 times, of which so many together, and the others at times of their own.
