@@ -51,6 +51,8 @@ pub struct Closing {
     pub apart: u64,
     /// Requests, where short and long pauses between them take turns: `closing/turns.rs`.
     pub in_turns: u64,
+    /// Requests, where clients of the aggregator tell them: `closing/served.rs`.
+    pub served: u64,
     /// What is an error of the inference.
     pub faults: Faults,
     /// Messages per request.
@@ -187,6 +189,7 @@ impl Workload {
             closing.lacking = lacking[n as usize];
             closing.apart = places.apart(n);
             closing.in_turns = places.in_turns(n);
+            closing.served = places.served(n);
             closing.messages_per_request = Spread::of(sizes);
             closing.first_messages = Spread::of(first);
             closing.connections_per_request = Spread::of(used);
@@ -427,6 +430,7 @@ impl<'a> Places<'a> {
 mod apart;
 mod beside;
 mod lacking;
+mod served;
 #[cfg(test)]
 mod tests;
 mod turns;

@@ -74,7 +74,8 @@ def closings(replay: Replay) -> list[dict[str, Any]]:
     other groups, or as soon as these are answered, where they are more than chance gives), ``lacking`` (requests that lack a server that the group's
     others, or those of a group like it, ask), ``apart`` (requests, where none can be two that were mixed up: each begins when nothing is missing, after a
     pause three times as long as any inside them, and asks no server twice), ``in_turns`` (requests, where short and long pauses between them take turns
-    more than chance gives), ``faults`` (counts by name, see :data:`FAULTS`), and
+    more than chance gives), ``served`` (requests, where each begins with what one client of the aggregator asked for, and the answer to him waits for it),
+    ``faults`` (counts by name, see :data:`FAULTS`), and
     ``messages_per_request``, ``first_messages``, ``connections_per_request``, ``servers_per_request``, ``answer_bytes``: ``min``, ``median``, ``p90``,
     ``max``, ``usual`` and ``usual_share``.
 
@@ -127,7 +128,7 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 1, "median": 8, "p90": 8, "max": 9, "usual": 8, "usual_share": 0.95}
-    >>> told = {"requests": 246, "messages": 1940}
+    >>> told = {"requests": 246, "served": 0, "messages": 1940}
     >>> unclear([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     "about 12 of 246 requests do not have the usual 8 messages, and some have only 1: they may be parts of others, ..."
     >>> unclear([{**told, "messages_per_request": {**sizes, "min": 8}}]) is None
@@ -135,12 +136,12 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
     >>> unclear([{**told, "messages_per_request": {**sizes, "min": 8, "max": 16}}])  # doctest: +ELLIPSIS
     "about 12 of 246 requests do not have the usual 8 messages, and some have 16: several may have been read as one, ..."
     >>> most = {**sizes, "min": 6, "max": 516, "usual": 6, "usual_share": 0.8}
-    >>> unclear([{"requests": 5, "messages": 540, "messages_per_request": most}])  # doctest: +ELLIPSIS
+    >>> unclear([{"requests": 5, "served": 0, "messages": 540, "messages_per_request": most}])  # doctest: +ELLIPSIS
     "one of 5 requests has 516 of their 540 messages: many may have been read as one, ..."
-    >>> unclear([{"requests": 5, "messages": 540, "messages_per_request": {**most, "max": 270}}]) is None
+    >>> unclear([{"requests": 5, "served": 0, "messages": 540, "messages_per_request": {**most, "max": 270}}]) is None
     True
     """
-    for each in found:
+    for each in _untold(found):
         sizes, requests = each["messages_per_request"], each["requests"]
         odd = 1 - sizes["usual_share"]
         # Where nothing ends a request, one of a few holds nearly everything.
@@ -208,12 +209,12 @@ def interrupted(found: Sequence[dict[str, Any]]) -> str | None:
 
     Examples
     --------
-    >>> interrupted([{"requests": 240, "interrupted": 12}])  # doctest: +ELLIPSIS
+    >>> interrupted([{"requests": 240, "served": 0, "interrupted": 12}])  # doctest: +ELLIPSIS
     "in 12 of 240 requests nothing is missing for longer than between most of them, while others begin: ..."
-    >>> interrupted([{"requests": 240, "interrupted": 2}]) is interrupted([{"requests": 240, "interrupted": 200}]) is None
-    True
+    >>> [interrupted([{"requests": 240, "served": 0, "interrupted": odd}]) for odd in (2, 200)]
+    [None, None]
     """
-    for each in found:
+    for each in _untold(found):
         requests, odd = each["requests"], each["interrupted"]
         if requests >= FEWEST and PARTS * requests < odd <= MOSTLY * requests:
             return (
@@ -249,9 +250,11 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 2, "median": 2, "p90": 8, "max": 62, "usual": 2, "usual_share": 0.4}
-    >>> told = {"requests": 150, "apart": 0, "in_turns": 0, "partial": 0, "trailing": 0, "trailing_share": 0.0}
+    >>> told = {"requests": 150, "served": 0, "apart": 0, "in_turns": 0, "partial": 0, "trailing": 0, "trailing_share": 0.0}
     >>> told |= {"connections_per_request": sizes, "servers_per_request": sizes, "first_messages": sizes}
     >>> unsure([{**told, "apart": 150, "messages_per_request": sizes}]) is None
+    True
+    >>> unsure([{**told, "served": 150, "messages_per_request": sizes}]) is None  # the aggregator's clients tell
     True
     >>> unsure([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     'requests have 2 to 62 messages, and only 40% of them the usual 2: ...'
@@ -268,7 +271,7 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
     >>> unsure([{**alike, **four, "messages_per_request": {**sizes, "usual": 32, "usual_share": 1.0}}])  # doctest: +ELLIPSIS
     "requests ask each of 8 servers 4 times, each time on another connection: ..."
     """
-    for each in found:
+    for each in _untold(found):
         sizes, requests, partial = each["messages_per_request"], each["requests"], each["partial"]
         if requests >= FEWEST and sizes["usual_share"] < MOSTLY and not each["apart"] and not _begins_once(each):
             return (
@@ -297,6 +300,11 @@ def unsure(found: Sequence[dict[str, Any]]) -> str | None:
                 "after all, but how many are waited for, and so how long requests last, is told by the application's traces alone (--spans)"
             )
     return None
+
+
+def _untold(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those groups of which no clients tell where a request begins and ends."""
+    return [each for each in found if not each["served"]]
 
 
 def _begins_once(closing: dict[str, Any]) -> bool:
@@ -432,7 +440,7 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
     >>> alike = {"min": 12, "median": 12, "p90": 12, "max": 12, "usual": 12, "usual_share": 1.0}
     >>> none = {"shared": 0, "longer": 0, "overlapping": 0, "lost": 0}
     >>> one = {"group": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "partial": 0, "faults": none,
-    ...        "in_turns": 0, "trailing": 0, "trailing_share": 0.0,
+    ...        "served": 0, "in_turns": 0, "trailing": 0, "trailing_share": 0.0,
     ...        "messages_per_request": alike, "connections_per_request": alike, "servers_per_request": alike,
     ...        "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
     >>> _told([one])

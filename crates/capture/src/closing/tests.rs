@@ -452,3 +452,25 @@ fn requests_of_any_size_stand_apart_where_pauses_are_three_times_as_long_as_insi
 fn a_server_that_is_asked_twice_may_be_of_two_requests() {
     assert_eq!((apart(200, 5_000, 1), apart(200, 5_000, 2)), (40, 0));
 }
+
+/// The two requests of [`twice`], each released by what a client asks for, where the answer to him waits for as many of them.
+#[test]
+fn clients_tell_requests_that_their_answers_wait_for() {
+    let served = |answers_wait: usize| {
+        let mut workload = twice();
+        let mut client = workload.connections[0].clone();
+        client.upstream = true;
+        client.messages.insert(0, client.messages[0].clone());
+        for (m, message) in client.messages.iter_mut().skip(1).take(answers_wait).enumerate() {
+            message.release = Some(Release::Round { round: m as u32, answers: 2, delay_ns: 1_000 });
+        }
+        workload.connections.push(client);
+        for connection in &mut workload.connections[..2] {
+            for (m, message) in (0..).zip(&mut connection.messages) {
+                message.release = Some(Release::Answer { connection: 2, message: m, delay_ns: 1_000 });
+            }
+        }
+        closing(&workload).served
+    };
+    assert_eq!((served(2), served(1)), (2, 0));
+}

@@ -48,7 +48,7 @@ impl<'a> Book<'a> {
 
     /// All classes in their order, and what a timer sends on their connections.
     pub fn written(mut self, streams: &Streams, checks: &[Ask]) -> Found {
-        self.clients = Clients::of(self.classes, self.choices, streams);
+        self.clients = Clients::of(self.classes, self.choices, streams, self.talks);
         for n in 0..self.classes.len() {
             self.write(n, streams);
         }

@@ -57,6 +57,11 @@ impl Ask {
         self.answered.or(self.given_up)
     }
 
+    /// At least for how long it was not answered.
+    pub fn took(&self) -> u64 {
+        self.over().map_or(0, |over| over.saturating_sub(self.unsure).saturating_sub(self.at))
+    }
+
     /// Its response had not arrived at a moment, as far as the tap can tell.
     pub fn is_missing(&self, at: u64) -> bool {
         self.answered.is_some_and(|answered| answered.saturating_sub(self.unsure) > at + SEEN)

@@ -4,7 +4,7 @@ use super::bursts::{AT_ONCE, Ask, Burst, Company};
 use super::candidates::Need;
 use super::requests::{self, Cut, Request, Step};
 use super::steady::{RESOLUTION, median, one_tick};
-use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, Talk};
+use super::{FULL, FULL_SHARE, LEAST_ROUNDS, NEARLY_ALL, ON_A_TICK, SEEN, Talk};
 use std::collections::BTreeSet;
 
 /// An answer, by when it had arrived.
@@ -17,7 +17,7 @@ pub(super) struct Answer {
 }
 
 /// A company with its rounds, which have one kind of cause.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Class {
     pub connections: Vec<u32>,
     pub upstream: bool,
@@ -38,6 +38,8 @@ pub(super) struct Class {
     pub before: Vec<Option<usize>>,
     /// Its rounds are whole requests: of each, what is asked inside it. None: they are what leaves together.
     pub inside: Option<Vec<Vec<Step>>>,
+    /// Its requests are what clients of the aggregator caused: of each, the connection and message of the client.
+    pub served: Option<Vec<(u32, u32)>>,
 }
 
 impl Class {
@@ -69,8 +71,10 @@ impl Class {
                 all = request.iter().map(answer).collect();
             }
             all.sort_unstable();
-            // Of two that were asked for the same, the first answer counts.
-            spare.push(all.split_off(all.len() - hedges.min(all.len() - 1)));
+            // Of two that were asked for the same, the first answer counts; and who has gone on has not waited for more.
+            let later =
+                cut.until.get(n).map_or(0, |&until| all.iter().filter(|a| a.at > until.saturating_add(SEEN)).count());
+            spare.push(all.split_off(all.len() - hedges.max(later).min(all.len() - 1)));
             answers.push(all);
         }
         let class = Class {
@@ -85,6 +89,7 @@ impl Class {
             resolution: RESOLUTION,
             before: requests::before(cut, asks),
             inside: Some(inside),
+            served: None,
         };
         class.resolved(talks)
     }
@@ -128,6 +133,7 @@ impl Class {
             resolution: RESOLUTION,
             before: Vec::new(),
             inside: None,
+            served: None,
         };
         class.answers = (0..class.bursts.len()).map(|i| class.answers_of(i, talks, asks)).collect();
         // One user: each round follows the one before.
@@ -164,7 +170,7 @@ impl Class {
 
     /// All its messages are of its rounds, and all answers are waited for: it may be a part of other requests.
     pub fn is_plain(&self) -> bool {
-        !self.upstream && self.rest.is_empty() && self.spare.iter().all(Vec::is_empty)
+        !self.upstream && self.served.is_none() && self.rest.is_empty() && self.spare.iter().all(Vec::is_empty)
     }
 
     /// Several connections that are asked together, or one on which each request has several messages.

@@ -19,10 +19,12 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Of each fan-out the message that came about as long before it as usual and has released none of its class.
-    pub fn of(classes: &[Class], choices: &[Choice], streams: &Streams) -> Clients {
+    /// Of each fan-out the message that released it, if it is known, else that which came about as long before it as usual and has released none of its class.
+    pub fn of(classes: &[Class], choices: &[Choice], streams: &Streams, talks: &[Talk]) -> Clients {
         let mut found = Clients::default();
-        for (n, choice) in choices.iter().enumerate().filter(|&(n, _)| classes[n].is_company()) {
+        found.known(classes, talks);
+        let others = |&(n, _): &(usize, &Choice)| classes[n].is_company() && classes[n].served.is_none();
+        for (n, choice) in choices.iter().enumerate().filter(others) {
             let mut taken: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
             for i in 0..classes[n].bursts.len() {
                 // That no message came since the fan-out before says only that two had come by then.
@@ -44,6 +46,22 @@ impl Clients {
             }
         }
         found
+    }
+
+    /// Requests that their clients told.
+    fn known(&mut self, classes: &[Class], talks: &[Talk]) {
+        let numbered = || classes.iter().enumerate();
+        let upstream = numbered().filter(|(_, class)| class.upstream);
+        let client: BTreeMap<u32, usize> =
+            upstream.flat_map(|(n, class)| class.connections.iter().map(move |&conn| (conn, n))).collect();
+        for (n, class) in numbered() {
+            for (i, &(conn, msg)) in class.served.iter().flatten().enumerate() {
+                let at = talks[conn as usize].times[msg as usize].answered;
+                if let (Some(&client), Some(at)) = (client.get(&conn), at) {
+                    self.add((n, i), Kind::OthersAnswers(client), Cause { at, what: What::Answer { conn, msg } });
+                }
+            }
+        }
     }
 
     fn add(&mut self, fan_out: (usize, usize), kind: Kind, message: Cause) {
@@ -75,6 +93,9 @@ impl Clients {
         let unsure = talks[last.conn as usize].times[last.msg as usize].unsure;
         let cause = Cause { at: at.min(answer.at), what: What::Round { class, burst, need } };
         let kind = Kind::OthersAnswers(class);
+        if classes[class].served.is_some() {
+            return Some((kind, cause));
+        }
         let soon = choice.usually(kind).map_or(choice.alone(), |(_, longest)| answer.at - cause.at <= longest);
         (soon && at.saturating_sub(unsure) <= answer.at + SEEN).then_some((kind, cause))
     }

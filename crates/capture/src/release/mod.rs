@@ -30,12 +30,14 @@ mod periods;
 mod pools;
 mod requests;
 mod serial;
+mod served;
 mod steady;
 mod step;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod waited;
+mod whose;
 
 use crate::waiting::{Company, Release, Round};
 pub(crate) use apart::{Standing, stand_apart};
@@ -46,6 +48,7 @@ pub(crate) use checks::{LITTLE, PACKET, SELDOM};
 use class::Class;
 pub(crate) use groups::{BEYOND_CHANCE, FOLLOWS};
 use requests::By;
+pub(crate) use served::AGREES;
 pub(crate) use steady::{Excess, between, by_chance, most_alike, quantile};
 pub(crate) use step::IN_STEP;
 
@@ -113,7 +116,9 @@ pub(crate) fn infer(talks: &[Talk]) -> Found {
     let (asks, checks) = checks::parted(bursts::asks(talks), talks);
     let companies = bursts::companies(talks, &asks);
     let classes = ahead::joined(classes(talks, &asks, &companies), talks, &asks);
-    let (classes, streams, choices) = joined::stages(classes, talks, &asks);
+    let told = joined::stages(classes, talks, &asks);
+    let served = served::instead(&told.0, &told.2, &companies, talks, &asks);
+    let (classes, streams, choices) = served.map_or(told, |classes| joined::stages(classes, talks, &asks));
     Book::new(talks, &asks, &classes, &choices).written(&streams, &checks)
 }
 

@@ -56,6 +56,8 @@ pub(super) struct Cut {
     pub told: Option<By>,
     /// Messages that left by a timer while their request went on, in order: the same call to another server.
     pub late: Vec<u32>,
+    /// When the user of each request went on, if that is known.
+    pub until: Vec<u64>,
 }
 
 /// Cuts a group into requests.
@@ -397,7 +399,7 @@ const LATE: f64 = 0.5;
 /// A request is no semaphore's unless so many of its messages, beyond the first that fill it, leave it full again.
 const FULL_AGAIN: f64 = 0.6;
 /// A semaphore's next message waits for answers of so many before it at most: those before them had come long ago.
-const LOOK_BACK: usize = 64;
+pub(super) const LOOK_BACK: usize = 64;
 
 /// How messages inside the requests of a group follow each other.
 pub(super) fn inside(requests: &[Request], asks: &[Ask]) -> Inside {
