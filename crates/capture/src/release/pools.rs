@@ -8,13 +8,38 @@ use super::candidates::GAIN;
 use super::groups::{Group, OVERFLOW};
 use super::requests;
 use super::steady::{RESOLUTION, between, cost};
-use super::{CLEAR, LEAST_ROUNDS};
+use super::{CLEAR, LEAST_ROUNDS, NEARLY_ALL};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Joins groups to the same servers.
 pub(super) fn pools(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
-    pools_by(groups, asks, |group| messages_of_whole(group, asks))
+    pools_by(of_one_host(groups, asks), asks, |group| messages_of_whole(group, asks))
+}
+
+/// With connections to one host as a group, where none of them follows another and all together make whole requests: of threads that share a pool to a load
+/// balancer each turns when it gets to run.
+fn of_one_host(groups: Vec<Group>, asks: &[Ask]) -> Vec<Group> {
+    let all: usize = groups.iter().map(|group| group.asks.len()).sum();
+    let mut hosts: BTreeMap<u32, usize> = BTreeMap::new();
+    for group in &groups {
+        if let &[host] = group.servers(asks).as_slice() {
+            *hosts.entry(host).or_default() += group.asks.len();
+        }
+    }
+    let mostly = |&(_, &messages): &(&u32, &usize)| messages as f64 >= NEARLY_ALL * all as f64;
+    let Some((&host, _)) = hosts.iter().find(mostly) else { return groups };
+    let is_alone = |group: &Group| !group.several && group.servers(asks) == [host] && !is_clocked(group, asks);
+    let (alone, mut others): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_alone);
+    let whole = Group::whole(alone.iter());
+    let is_whole = whole.several && messages_of_whole(&whole, asks) >= requests::STEADY * whole.asks.len() as f64;
+    if is_whole {
+        others.push(whole)
+    } else {
+        others.extend(alone)
+    }
+    others.sort_by_key(|group| group.connections.first().copied());
+    others
 }
 
 fn pools_by(groups: Vec<Group>, asks: &[Ask], messages_of_whole: impl Fn(&Group) -> f64) -> Vec<Group> {
@@ -106,6 +131,7 @@ fn messages_of_whole(group: &Group, asks: &[Ask]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numbers::Numbers;
     use std::cell::Cell;
 
     const MS: u64 = 1_000_000;
@@ -138,6 +164,49 @@ mod tests {
     #[test]
     fn what_is_over_before_another_group_begins_is_not_tried_with_it() {
         assert_eq!([2, 30].map(restarted), [(2, 2), (30, 30)]);
+    }
+
+    /// Requests of eight calls to one host on any free connection of a pool, by threads that turn within `spread` of each other, and so many calls to
+    /// another host; of how many connections the groups are.
+    fn to_one_host(spread: u64, others: u64) -> Vec<usize> {
+        let (mut numbers, mut asks) = (Numbers(61), Vec::new());
+        let (mut free, mut now) = ([0_u64; 12], 0);
+        for _ in 0..60 {
+            now += 30 * MS + numbers.exponential(50 * MS);
+            let mut at = now;
+            for _ in 0..8 {
+                at += numbers.below(spread);
+                let any = numbers.below(12) as usize;
+                let conn = (any..any + 12).map(|conn| conn % 12).find(|&conn| free[conn] <= at).unwrap_or(any);
+                free[conn] = at + 2 * MS + numbers.below(6 * MS);
+                asks.push(Ask { at, answered: Some(free[conn]), conn: conn as u32, ..Ask::default() });
+            }
+        }
+        for n in 0..others {
+            let at = n * 30 * MS + numbers.below(25 * MS);
+            asks.push(Ask { at, answered: Some(at + MS), conn: 12, server: 1, ..Ask::default() });
+        }
+        asks.sort_unstable_by_key(|ask| ask.at);
+        let alone = |conn: u32| Group {
+            connections: vec![conn],
+            asks: (0..asks.len() as u32).filter(|&n| asks[n as usize].conn == conn).collect(),
+            companies: Vec::new(),
+            several: false,
+        };
+        let groups = (0..12 + u32::from(others > 0)).map(alone).collect();
+        pools(groups, &asks).iter().map(|group| group.connections.len()).collect()
+    }
+
+    #[test]
+    fn connections_to_one_host_are_a_pool_if_all_together_make_whole_requests() {
+        assert_eq!(to_one_host(2 * MS, 0), [12]);
+        assert_eq!(to_one_host(40 * MS, 0), [1; 12], "requests run into each other");
+    }
+
+    /// Of 600 messages 120 are a fifth.
+    #[test]
+    fn one_host_has_four_fifths_of_all_messages() {
+        assert_eq!((to_one_host(2 * MS, 120), to_one_host(2 * MS, 121)), (vec![12, 1], vec![1; 13]));
     }
 
     /// Of one server that is asked after so long each time.
