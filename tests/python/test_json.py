@@ -88,6 +88,14 @@ def test_trains_shows_what_was_sent_again_behind_the_queue_too(fanin: Fanin) -> 
     assert sum(side["retransmitted_packets"] for side in from_servers) == 0 < sum(again)
 
 
+def test_trains_says_in_its_object_what_speaks_against_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "fanin.capture.closing.doubts", lambda replay: {"requests-unsure": f"{len(replay.trees())} of them"}
+    )
+    found = trains(CAPTURES.parent / "requests" / "two.pcap.gz")
+    assert {"kind": "requests-unsure", "message": "0 of them"} in found.to_dict()["warnings"]
+
+
 def test_trains_numbers_agree_with_each_other(fanin: Fanin) -> None:
     found = fanin("trains", HTTP, "--gap", "1ms", "--json").json()
     for direction in ("to_server", "to_client"):

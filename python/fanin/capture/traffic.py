@@ -174,8 +174,19 @@ class TrainsResult:
             repr(self).strip("<>"), ["connection", "client", "server", "turns", "bytes asked", "bytes answered"], rows
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The object that ``fanin trains --json`` prints (schema: docs/json/trains.schema.json)."""
+    def to_dict(self, replay: Replay | None = None) -> dict[str, Any]:
+        """The object that ``fanin trains --json`` prints (schema: docs/json/trains.schema.json).
+
+        Parameters
+        ----------
+        replay : Replay, optional
+            The requests that it tells, as :meth:`workload` returns them [default: those of the likeliest aggregator].
+        """
+        from fanin.capture import closing, waiting
+
+        if replay is None and any(host["received_bytes"] for host in self.hosts):
+            replay = self.workload()
+        doubts = {} if replay is None else closing.doubts(replay)
         return {
             "version": self.version,
             "command": self.command,
@@ -186,8 +197,8 @@ class TrainsResult:
             "trains": self.trains.to_dicts(),
             "distributions": self.distributions(),
             "hosts": self.hosts,
-            "groups": self.groups(),
-            "warnings": self.warnings,
+            "groups": [] if replay is None else waiting.groups(replay),
+            "warnings": [*self.warnings, *({"kind": kind, "message": message} for kind, message in doubts.items())],
             "partial": self.partial,
         }
 

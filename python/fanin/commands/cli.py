@@ -357,7 +357,7 @@ def trains(
             replay = replay or result.workload(aggregator)
             beside.append(write(result, replay, spans_out, of=read).sentence(str(spans_out)))
     if as_json:
-        print_json(result.to_dict())
+        print_json(result.to_dict(replay))
     else:
         display.trains_result(result)
     display.trains_notes(result, out)
