@@ -8,8 +8,11 @@ from pathlib import Path
 
 import fanin as api
 import pytest
-from fanin.calibration import Calibrated, Shown, apart, calibrate
+from fanin.calibration import Calibrated, Calibration, Shown, apart, calibrate
 from fanin.calibration.search import FEWEST_RACKS, MOST_RACKS, most_racks
+from fanin.calibration.space import between, open_values
+from fanin.rack.proposal import RackProposal
+from fanin.rack.queue import Finding
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,3 +157,102 @@ def test_a_comparison_tries_fewer_racks_by_the_packets_of_its_capture_and_notes_
     assert result.calibration is not None
     assert len(result.calibration.calibration.tried) == int(MOST_RACKS * 2_000 / 31_747) == 3
     assert any(note.startswith("3 racks were tried, where 60 may be") for note in result.notes)
+
+
+def test_what_none_of_the_replayed_requests_shows_is_no_contradiction_where_few_real_ones_do() -> None:
+    # Three of 200 requests took a little longer than 1.5 medians, and none of 400 that were replayed.
+    capture = Shown.of([10 + n / 1000 for n in range(197)] + [15.8, 16.0, 16.3], 0)
+    replay = Shown.of([10 + n / 1000 for n in range(200)], 0)
+    assert -2.5 < apart(capture, [replay, replay])["slower than 1.5 medians"] < -0.5
+    many = Shown.of([10 + n / 1000 for n in range(160)] + [16.0] * 40, 0)
+    assert apart(many, [replay, replay])["slower than 1.5 medians"] < -2.5
+
+
+def test_counts_of_slow_requests_are_as_far_apart_either_way() -> None:
+    some, none = (Shown.of([10.0] * (200 - slow) + [30.0] * slow, 0) for slow in (3, 0))
+    more, fewer = (apart(*pair)["slower than 1.5 medians"] for pair in ((none, [some]), (some, [none])))
+    assert more > 0 > fewer
+    assert math.isclose(more, -fewer, rel_tol=0.3)
+
+
+def test_medians_of_microseconds_are_not_told_apart() -> None:
+    # Answers of one packet: 20 us in the capture, 26 in the replay, and hosts take as long.
+    capture, replay = (Shown(tuple(us / 1e3 + n / 1e9 for n in range(400)), 0) for us in (20, 26))
+    assert abs(apart(capture, [replay, replay])["p50"]) < 2.5
+    longer = (Shown(tuple(1e3 * ms for ms in shown.took_ms), 0) for shown in (capture, replay))
+    assert apart(next(longer), [next(longer)])["p50"] > 2.5
+
+
+def rack_of(rate: tuple[str, ...], buffer: tuple[str, ...]) -> RackProposal:
+    """A proposal of a rate and a buffer: value, certainty, and the ends of its range."""
+    return RackProposal(
+        tuple(
+            Finding(key, value, certainty, "", *ends)
+            for key, (value, certainty, *ends) in (("rack.rate", rate), ("rack.buffer", buffer))
+        )
+    )
+
+
+def steady_ms(median: float) -> Shown:
+    return Shown(tuple(median * (1 + n / 10_000) for n in range(-100, 100)), 0)
+
+
+def by_rate(took: dict[str, float]):
+    """Replays whose requests take as long as the rate says."""
+    return lambda racks, seed: [[steady_ms(took[dict(rack)["rack.rate"]])] for rack in racks]
+
+
+@given(st.floats(12, 1e3), st.floats(1.0, 3.0), st.floats(1.0, 3.0))
+def test_rates_that_are_tried_lie_in_the_range_of_a_bounded_one_and_are_more_than_one_unless_it_is_narrow(
+    told: float, below: float, above: float
+) -> None:
+    low, value, high = (f"{mbps:.1f}Mbps" for mbps in (told / below, told, told * above))
+    tried = open_values(rack_of((value, "bounded", low, high), ("100p", "measured"))).get("rack.rate", [])
+    ends = [between.position("rack.rate", end) for end in (low, high)]
+    assert all(0.98 * ends[0] <= between.position("rack.rate", rate) <= 1.02 * ends[1] for rate in tried)
+    assert len(tried) > 1 or max(told * 1e6 / ends[0], ends[1] / (told * 1e6)) < 1.16
+
+
+def test_a_rate_between_the_proposed_one_and_its_bound_is_found() -> None:
+    # The packets of a token bucket follow each other faster than its rate: 240 Mbps where it is 200.
+    values = {
+        "rack.rate": open_values(rack_of(("240Mbps", "bounded", "190Mbps", "240Mbps"), ("80p", "measured")))[
+            "rack.rate"
+        ]
+    }
+    found = calibrate(steady_ms(10), values, by_rate({"190Mbps": 13.0, "200Mbps": 10.0, "240Mbps": 7.0}))
+    assert found.ranges()["rack.rate"] == ("200Mbps", "200Mbps")
+
+
+def test_the_rate_that_packets_tell_stays_in_the_range_unless_the_replay_is_evidence_against_it() -> None:
+    values, told = {"rack.rate": ["300Mbps", "400Mbps"]}, {"rack.rate": "300Mbps"}
+    capture, near = steady_ms(10), {"300Mbps": 12.5, "400Mbps": 10.0}
+    assert calibrate(capture, values, by_rate(near)).ranges()["rack.rate"] == ("400Mbps", "400Mbps")
+    found = calibrate(capture, values, by_rate(near), told=told)
+    assert found.ranges()["rack.rate"] == ("300Mbps", "400Mbps")
+    assert dict(found.kept()[0].settings) == {"rack.rate": "400Mbps"}, "the likeliest is as it was"
+    assert len(found.kept()) == 2
+    far = {"300Mbps": 20.0, "400Mbps": 10.0}
+    assert calibrate(capture, values, by_rate(far), told=told).ranges()["rack.rate"] == ("400Mbps", "400Mbps")
+    neither = {"300Mbps": 12.5, "400Mbps": 7.0}
+    assert not calibrate(capture, values, by_rate(neither), told=told).reproduced
+
+
+def test_what_is_open_is_never_tried_beyond_what_the_capture_allows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[dict[str, list[str]]] = []
+
+    def none_fits(base, cc, of, shown, values, **how):
+        asked.append({key: list(options) for key, options in values.items()})
+        return Calibration(shown, (), {key: tuple(options) for key, options in values.items()})
+
+    monkeypatch.setattr("fanin.calibration.case.calibrated", none_fits)
+    monkeypatch.setenv("FANIN_STORE", str(tmp_path))
+    result = api.compare(SMALL, cc=["cubic"], seeds=1)
+    assert result.calibration is not None
+    assert not result.calibration.reproduced
+    first = open_values(api.propose_rack(SMALL))
+    assert first, "a capture that leaves something open"
+    assert len(asked) > 1, "more is tried where nothing fits"
+    assert all(later[key] == options for later in asked for key, options in first.items())

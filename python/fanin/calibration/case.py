@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fanin.calibration.observed import FEWEST
 from fanin.calibration.replayed import Measure, calibrated, shown_by
-from fanin.calibration.search import MANY_PACKETS, MOST_RACKS, Calibration, Fit, most_racks
-from fanin.calibration.space import JITTER, OFFLOAD, between, open_values, packet_time, wider_values
+from fanin.calibration.search import MANY_PACKETS, MOST_RACKS, Calibration, most_racks
+from fanin.calibration.space import JITTER, OFFLOAD, between, open_values, packet_time, told_values, wider_values
 from fanin.capture.measured import durations, measured, waited
 from fanin.process.progress import Progress, silent
 from fanin.rack.proposal import GUESSED_RATE, RackProposal, calibrated_rate
@@ -200,14 +200,25 @@ def judge_racks(
     on_simulator = replace(base, engine="sim")
     # A capture behind segmentation offload has fewer packets than its replay.
     packets = max(found.summary["tcp_packets"], found.summary["payload_bytes"] / FULL)
+    unknown = open_values(proposal) if proposal is not None else {}
+    told = told_values(proposal) if proposal is not None else {}
 
     def tried(values: Mapping[str, Sequence[str]]) -> Calibration:
         free = {key: options for key, options in values.items() if key not in fixed}
         return calibrated(
-            on_simulator, cc, of, shown, free, measure=measure, most=most_racks(packets), store=store, progress=progress
+            on_simulator,
+            cc,
+            of,
+            shown,
+            free,
+            measure=measure,
+            most=most_racks(packets),
+            told=told,
+            store=store,
+            progress=progress,
         )
 
-    first = tried(open_values(proposal) if proposal is not None else {})
+    first = tried(unknown)
     if first.reproduced or len(shown.took_ms) < FEWEST:
         return Calibrated(first, widened=False)
     nominal = proposal if proposal is not None else _as_given(base)
@@ -216,9 +227,9 @@ def judge_racks(
             with_trait = tried({**first.values, key: options})
             if with_trait.reproduced:
                 return Calibrated(with_trait, widened=False)
-    around = _nearest(nominal, first.tried)
-    wider = {**{key: list(values) for key, values in first.values.items()}, **wider_values(around)}
-    if not wider or all(key in fixed for key in wider):
+    # What is open was tried over all that the capture allows, and is not tried beyond.
+    wider = {**wider_values(nominal), **unknown}
+    if all(key in fixed or key in unknown for key in wider):
         return Calibrated(first, widened=False)
     second = tried(wider)
     return Calibrated(
@@ -235,13 +246,6 @@ def _said(base: ReplayJob, proposal: RackProposal, key: str) -> bool:
 def _nearer(one: Calibration, other: Calibration) -> Calibration:
     least = [min((fit.furthest for fit in found.tried), default=float("inf")) for found in (one, other)]
     return one if least[0] <= least[1] else other
-
-
-def _nearest(nominal: RackProposal, tried: Sequence[Fit]) -> RackProposal:
-    """The proposal at the rack that came nearest."""
-    near = dict(min(tried, key=lambda fit: fit.furthest).settings) if tried else {}
-    findings = tuple(replace(f, value=near.get(f.key, f.value), low=None, high=None) for f in nominal.findings)
-    return replace(nominal, findings=findings)
 
 
 def _as_given(base: ReplayJob) -> RackProposal:

@@ -31,6 +31,9 @@ LOSS_TOLERANCE = 0.3
 FEW_LOSSES = 5.0
 """So many retransmissions more or less say nothing."""
 
+HOSTS_MS = 0.01
+"""What hosts take for a packet, ms: a replay knows no wait that is as short, and medians of so little are not told apart."""
+
 FEWEST = 10
 """With fewer requests a capture is not held against a replay."""
 
@@ -111,26 +114,37 @@ def apart(capture: Shown, replays: Sequence[Shown]) -> dict[str, float]:
         return {}
     pooled = Shown.pooled(known)
     found = {"p50": _median(capture, known, pooled), "mean": _mean(capture, known)}
-    median, count = capture.quantile(0.5), len(capture.took_ms)
+    median = capture.quantile(0.5)
     for factor in SLOWER_THAN:
-        here = capture.slower(factor * median)
-        expected = count * pooled.slower(factor * median) / len(pooled.took_ms)
-        share = expected / count
-        # One request more or less is no evidence.
-        variance = CLUSTERED * count * share * (1 - share) + (SHARE_TOLERANCE * expected) ** 2 + 1.0
-        found[f"{SLOWER}{factor:g} medians"] = (expected - here) / math.sqrt(variance)
+        counts = [(shown.slower(factor * median), len(shown.took_ms)) for shown in (capture, pooled)]
+        found[f"{SLOWER}{factor:g} medians"] = _slow(*counts)
     losses = [replay.retransmissions for replay in known if replay.retransmissions is not None]
     if capture.retransmissions is not None and losses:
         found["retransmissions"] = _losses(capture.retransmissions, losses)
     return found
 
 
+def _slow(seen: tuple[int, int], replayed: tuple[int, int]) -> float:
+    """The difference of two counts of slow requests, each of so many.
+
+    Both are samples of one share: what none of n replayed requests shows may happen to some of as many others (rule of three).
+    """
+    (here, count), (there, of) = seen, replayed
+    expected, share = count * there / of, (here + there) / (count + of)
+    chance = CLUSTERED * count * share * (1 - share) * (1 + count / of)
+    # One request more or less is no evidence.
+    return (expected - here) / math.sqrt(chance + (SHARE_TOLERANCE * expected) ** 2 + 1.0)
+
+
 def _median(capture: Shown, replays: Sequence[Shown], pooled: Shown) -> float:
     """The log ratio of medians. Both are of samples; the capture is of one run, and runs differ by what the replays differ by."""
-    ratio = math.log(max(pooled.quantile(0.5), 1e-9) / max(capture.quantile(0.5), 1e-9))
+    median = max(capture.quantile(0.5), 1e-9)
+    ratio = math.log(max(pooled.quantile(0.5), 1e-9) / median)
     between = stdev([math.log(max(replay.quantile(0.5), 1e-9)) for replay in replays]) if len(replays) > 1 else 0.0
     chance = between * math.sqrt(1 + 1 / len(replays))
-    return ratio / math.hypot(MEDIAN_TOLERANCE, _median_error(capture), _median_error(pooled), chance)
+    return ratio / math.hypot(
+        MEDIAN_TOLERANCE, HOSTS_MS / median, _median_error(capture), _median_error(pooled), chance
+    )
 
 
 def _median_error(shown: Shown) -> float:

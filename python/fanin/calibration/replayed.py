@@ -49,6 +49,7 @@ def calibrated(
     *,
     measure: Measure,
     most: int = MOST_RACKS,
+    told: Mapping[str, str] | None = None,
     store: Store | None = None,
     progress: Callable[[str, int], Progress] = silent,
 ) -> Calibration:
@@ -70,6 +71,8 @@ def calibrated(
         Makes of a replay the job that runs it and keeps its requests and its one row of counts.
     most : int
         At most so many racks are tried.
+    told : mapping, optional
+        As :func:`fanin.calibration.calibrate`.
     store : Store, optional
         Where runs are looked up and kept.
     progress : callable, optional
@@ -113,7 +116,7 @@ def calibrated(
             raise KeyboardInterrupt
         return found
 
-    return calibrate(shown, values, replays, most)
+    return calibrate(shown, values, replays, most, told)
 
 
 def _can_be(job: ReplayJob) -> bool:

@@ -15,6 +15,10 @@ from fanin.runs.job import Settings
 MOST_APART = 2.5
 """A rack fits where no statistic is further apart than so many standard deviations: with six of them chance alone exceeds it once in 14."""
 
+TOLD_APART = 3.3
+"""A rack at the values that packets of the capture tell leaves a set only where a statistic is further apart than this: with six of them chance alone
+exceeds it once in 170. On its own it is held to :data:`MOST_APART`, as any other."""
+
 MOST_RACKS = 60
 """At most so many racks are tried."""
 
@@ -61,6 +65,8 @@ class Fit:
         Its share in the set; 0 where it does not fit.
     p50_ms, p99_ms : float or None
         Of the requests in all of its replays; None where none was complete.
+    told : bool
+        It is at the values that packets of the capture tell (:func:`fanin.calibration.space.told_values`).
     """
 
     settings: Settings
@@ -68,6 +74,7 @@ class Fit:
     weight: float
     p50_ms: float | None
     p99_ms: float | None
+    told: bool = False
 
     @property
     def furthest(self) -> float:
@@ -78,6 +85,11 @@ class Fit:
     def fits(self) -> bool:
         """The replay is what the capture shows, as far as can be told."""
         return self.furthest <= MOST_APART
+
+    @property
+    def stays(self) -> bool:
+        """Its packets tell this rack, and what the replay shows is no evidence against that."""
+        return self.told and self.furthest <= TOLD_APART
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
@@ -181,7 +193,11 @@ def most_racks(packets: float) -> int:
 
 
 def calibrate(
-    shown: Shown, values: Mapping[str, Sequence[str]], replays: Replays, most: int = MOST_RACKS
+    shown: Shown,
+    values: Mapping[str, Sequence[str]],
+    replays: Replays,
+    most: int = MOST_RACKS,
+    told: Mapping[str, str] | None = None,
 ) -> Calibration:
     """Try the values that a capture leaves open, and keep those whose replay under the current setting is the capture.
 
@@ -195,6 +211,8 @@ def calibrate(
         Replays the current setting on racks.
     most : int
         At most so many racks are tried.
+    told : mapping, optional
+        Values among them that packets of the capture tell (:func:`fanin.calibration.space.told_values`).
 
     Returns
     -------
@@ -229,7 +247,7 @@ def calibrate(
             left = [rack for rack in new if seed == 1 or tried[rack].furthest <= HOPELESS]
             for rack, replayed in zip(left, replays(left, seed) if left else [], strict=True):
                 seen[rack] += replayed
-                tried[rack] = _fit(rack, shown, seen[rack])
+                tried[rack] = replace(_fit(rack, shown, seen[rack]), told=_at(rack, told or {}))
 
     tell([tuple(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())])
     for _ in range(REFINEMENTS if lists else 0):
@@ -239,9 +257,13 @@ def calibrate(
         for key in lists:
             seen = {dict(rack)[key] for rack in tried}
             lists[key] = sorted(seen, key=lambda value: between.position(key, value))
-    likeliest = max((_log_weight(fit) for fit in tried.values() if fit.fits), default=0.0)
-    weights = {rack: math.exp(_log_weight(fit) - likeliest) if fit.fits else 0.0 for rack, fit in tried.items()}
-    weights = {rack: weight if weight >= UNLIKELY else 0.0 for rack, weight in weights.items()}
+    fitting = [fit for fit in tried.values() if fit.fits]
+    likeliest = max(map(_log_weight, fitting), default=0.0)
+    weights = dict.fromkeys(tried, 0.0)
+    for rack, fit in tried.items() if fitting else ():
+        weight = math.exp(min(0.0, _log_weight(fit) - likeliest))
+        if fit.stays or (fit.fits and weight >= UNLIKELY):
+            weights[rack] = weight
     total = math.fsum(weights.values()) or 1.0
     weighted = [replace(fit, weight=weights[rack] / total) for rack, fit in tried.items()]
     weighted.sort(key=lambda fit: (-fit.weight, -_log_weight(fit)))
@@ -252,6 +274,12 @@ def _distance(one: Settings, other: Settings) -> float:
     """Between two racks with the same keys: doublings of their values."""
     pairs = [(between.position(key, a), between.position(key, b)) for (key, a), (_, b) in zip(one, other, strict=True)]
     return sum(abs(math.log2(a / b)) if a > 0 and b > 0 else float(a != b) for a, b in pairs)
+
+
+def _at(rack: Settings, told: Mapping[str, str]) -> bool:
+    """The rack has all of these values, as far as they are open, and some are."""
+    here = [value == told[key] for key, value in rack if key in told]
+    return bool(here) and all(here)
 
 
 def _fit(rack: Settings, shown: Shown, seeds: Sequence[Shown]) -> Fit:

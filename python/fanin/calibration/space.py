@@ -83,11 +83,32 @@ def open_values(proposal: RackProposal) -> dict[str, list[str]]:
     {}
     >>> open_values(RackProposal((Finding("rack.rate", "1Gbps", "bounded", "", "290Mbps"),)))
     {'rack.rate': ['300Mbps', '500Mbps', '800Mbps', '1Gbps', '1.5Gbps', '2.5Gbps']}
+    >>> open_values(RackProposal((Finding("rack.rate", "240Mbps", "bounded", "", "190Mbps", "240Mbps"),)))
+    {'rack.rate': ['190Mbps', '240Mbps']}
     """
     tries = {"rack.rate": _rates, "rack.buffer": _sizes}
     open_ones = [f for f in proposal.findings if f.key in tries and f.value and f.certainty != "measured"]
     found = {finding.key: tries[finding.key](finding) for finding in open_ones}
     return {key: values for key, values in found.items() if len(values) > 1}
+
+
+def told_values(proposal: RackProposal) -> dict[str, str]:
+    """Of what is open, the values that packets of the capture tell, though not for certain: a rate with a bound on either side. Any other is a guess.
+
+    Examples
+    --------
+    >>> from fanin.rack.proposal import RackProposal
+    >>> from fanin.rack.queue import Finding
+    >>> told_values(RackProposal((Finding("rack.rate", "300Mbps", "bounded", "", "150Mbps", "750Mbps"),)))
+    {'rack.rate': '300Mbps'}
+    >>> told_values(RackProposal((Finding("rack.rate", "1Gbps", "bounded", "", "290Mbps"),)))
+    {}
+    """
+    return {
+        f.key: f.value
+        for f in proposal.findings
+        if f.key == "rack.rate" and f.certainty == "bounded" and f.value and f.low and f.high
+    }
 
 
 OFFLOAD = "hosts.tso"
@@ -162,6 +183,9 @@ def _rates(finding: Finding) -> list[str]:
         near_told = max(bps / told, told / bps) < math.sqrt(SPARSE)
         if low * 0.99 <= bps <= high * 1.01 and not near_told and (not chosen or bps > SPARSE * chosen[-1] * 0.99):
             chosen.append(bps)
+    if not chosen:
+        # Between the proposed one and an end that is not near there may be others.
+        chosen = [end for end in (low, high) if max(end / told, told / end) >= NARROW]
     return [rate_text(bps) for bps in sorted({*chosen, told})]
 
 
