@@ -72,8 +72,9 @@ impl Class {
             }
             all.sort_unstable();
             // Of two that were asked for the same, the first answer counts; and who has gone on has not waited for more.
-            let later =
-                cut.until.get(n).map_or(0, |&until| all.iter().filter(|a| a.at > until.saturating_add(SEEN)).count());
+            let unsure = |answer: &Answer| talks[answer.conn as usize].times[answer.msg as usize].unsure;
+            let had = cut.until.get(n).map_or(u64::MAX, |&until| until.saturating_add(SEEN));
+            let later = all.iter().rev().take_while(|answer| answer.at.saturating_sub(unsure(answer)) > had).count();
             spare.push(all.split_off(all.len() - hedges.max(later).min(all.len() - 1)));
             answers.push(all);
         }
