@@ -70,11 +70,12 @@ impl Class {
             if all.is_empty() {
                 all = request.iter().map(answer).collect();
             }
-            all.sort_unstable();
             // Of two that were asked for the same, the first answer counts; and who has gone on has not waited for more.
             let unsure = |answer: &Answer| talks[answer.conn as usize].times[answer.msg as usize].unsure;
             let had = cut.until.get(n).map_or(u64::MAX, |&until| until.saturating_add(SEEN));
-            let later = all.iter().rev().take_while(|answer| answer.at.saturating_sub(unsure(answer)) > had).count();
+            let came_later = |answer: &Answer| answer.at.saturating_sub(unsure(answer)) > had;
+            all.sort_unstable_by_key(|answer| (came_later(answer), *answer));
+            let later = all.iter().filter(|answer| came_later(answer)).count();
             spare.push(all.split_off(all.len() - hedges.max(later).min(all.len() - 1)));
             answers.push(all);
         }

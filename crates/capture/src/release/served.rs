@@ -134,9 +134,9 @@ fn agree(found: &[Class], caused: usize, clients: &ClientRequests, talks: &[Talk
         messages += class.requests().iter().map(Vec::len).sum::<usize>() - class.rest.len();
         for i in 0..class.bursts.len() {
             let start = class.start(i, asks);
-            let last = class.answers[i].last().filter(|answer| answer.at < u64::MAX);
             let unsure = |answer: &Answer| talks[answer.conn as usize].times[answer.msg as usize].unsure;
-            requests.push((start, last.map_or(start, |answer| answer.at - unsure(answer))));
+            let known = class.answers[i].iter().filter(|answer| answer.at < u64::MAX);
+            requests.push((start, known.map(|answer| answer.at - unsure(answer)).max().unwrap_or(start)));
         }
     }
     requests.sort_unstable();
