@@ -136,7 +136,7 @@ fn agree(found: &[Class], caused: usize, clients: &ClientRequests, talks: &[Talk
             let start = class.start(i, asks);
             let unsure = |answer: &Answer| talks[answer.conn as usize].times[answer.msg as usize].unsure;
             let known = class.answers[i].iter().filter(|answer| answer.at < u64::MAX);
-            requests.push((start, known.map(|answer| answer.at - unsure(answer)).max().unwrap_or(start)));
+            requests.push((start, known.map(|answer| answer.at.saturating_sub(unsure(answer))).max().unwrap_or(start)));
         }
     }
     requests.sort_unstable();
