@@ -238,7 +238,7 @@ def test_the_rate_that_packets_tell_stays_in_the_range_unless_the_replay_is_evid
     assert not calibrate(capture, values, by_rate(neither), told=told).reproduced
 
 
-def test_what_is_open_is_never_tried_beyond_what_the_capture_allows(
+def test_all_that_the_capture_allows_is_tried_again_beside_what_may_be_in_effect_under_load(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[dict[str, list[str]]] = []
@@ -255,4 +255,5 @@ def test_what_is_open_is_never_tried_beyond_what_the_capture_allows(
     first = open_values(api.propose_rack(SMALL))
     assert first, "a capture that leaves something open"
     assert len(asked) > 1, "more is tried where nothing fits"
-    assert all(later[key] == options for later in asked for key, options in first.items())
+    assert all(set(options) <= set(later[key]) for later in asked for key, options in first.items())
+    assert any(len(asked[-1][key]) > len(options) for key, options in first.items())

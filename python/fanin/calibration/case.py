@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fanin.calibration.observed import FEWEST
 from fanin.calibration.replayed import Measure, calibrated, shown_by
-from fanin.calibration.search import MANY_PACKETS, MOST_RACKS, Calibration, most_racks
+from fanin.calibration.search import MANY_PACKETS, MOST_RACKS, Calibration, Fit, most_racks
 from fanin.calibration.space import JITTER, OFFLOAD, between, open_values, packet_time, told_values, wider_values
 from fanin.capture.measured import durations, measured, waited
 from fanin.process.progress import Progress, silent
@@ -227,9 +228,13 @@ def judge_racks(
             with_trait = tried({**first.values, key: options})
             if with_trait.reproduced:
                 return Calibrated(with_trait, widened=False)
-    # What is open was tried over all that the capture allows, and is not tried beyond.
-    wider = {**wider_values(nominal), **unknown}
-    if all(key in fixed or key in unknown for key in wider):
+    # What may be in effect under load, beside all that the capture allows: that one rack is nearest does not exclude the others.
+    around = wider_values(_nearest(nominal, first.tried))
+    wider = {
+        key: sorted({*unknown.get(key, ()), *around.get(key, ())}, key=partial(between.position, key))
+        for key in {**unknown, **around}
+    }
+    if not wider or all(key in fixed for key in wider):
         return Calibrated(first, widened=False)
     second = tried(wider)
     return Calibrated(
@@ -246,6 +251,13 @@ def _said(base: ReplayJob, proposal: RackProposal, key: str) -> bool:
 def _nearer(one: Calibration, other: Calibration) -> Calibration:
     least = [min((fit.furthest for fit in found.tried), default=float("inf")) for found in (one, other)]
     return one if least[0] <= least[1] else other
+
+
+def _nearest(nominal: RackProposal, tried: Sequence[Fit]) -> RackProposal:
+    """The proposal at the rack that came nearest."""
+    near = dict(min(tried, key=lambda fit: fit.furthest).settings) if tried else {}
+    findings = tuple(replace(f, value=near.get(f.key, f.value), low=None, high=None) for f in nominal.findings)
+    return replace(nominal, findings=findings)
 
 
 def _as_given(base: ReplayJob) -> RackProposal:
