@@ -177,9 +177,9 @@ def lacking(found: Sequence[dict[str, Any]]) -> str | None:
         return None
     requests = sum(each["requests"] for each in found)
     return (
-        f"{without:,} of {requests:,} requests lack a server that others of their kind ask: either the application leaves it out, or "
-        "connections are missing in the capture (a tap that samples or loses them), so that requests have more messages than were read and may "
-        "take longer; the application's traces tell (--spans)"
+        f"{without:,} of {requests:,} requests lack a server that others of their kind ask: the application leaves it out, or its "
+        "messages were taken for other requests', or connections are missing in the capture (a tap that samples or loses them); in the last two cases "
+        "requests have more messages than were read and may take longer; the application's traces tell (--spans)"
     )
 
 
