@@ -184,8 +184,8 @@ class TrainsResult:
         """
         from fanin.capture import closing, waiting
 
-        if replay is None and any(host["received_bytes"] for host in self.hosts):
-            replay = self.workload()
+        if replay is None:
+            replay = self._asked()
         doubts = {} if replay is None else closing.doubts(replay)
         return {
             "version": self.version,
@@ -234,11 +234,14 @@ class TrainsResult:
 
         :func:`fanin.capture.waiting.sentences` says it in words.
         """
-        if not any(host["received_bytes"] for host in self.hosts):
-            return []
         from fanin.capture import waiting
 
-        return waiting.groups(self.workload(aggregator))
+        replay = self._asked(aggregator)
+        return [] if replay is None else waiting.groups(replay)
+
+    def _asked(self, aggregator: str | None = None) -> Replay | None:
+        """The traffic towards one host, as :meth:`workload`; None where no host received anything."""
+        return self.workload(aggregator) if any(host["received_bytes"] for host in self.hosts) else None
 
     def requests(self, aggregator: str | None = None) -> pl.DataFrame:
         """What each request of the application's user caused at the aggregator, a row each, in order of time.
