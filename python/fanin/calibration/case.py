@@ -118,7 +118,8 @@ def nothing_fits(found: Calibration) -> str:
     near = min(found.tried, key=lambda fit: fit.furthest)
     # The table has the first request, too.
     there = f"without its first request the capture shows a median of {duration(shown.quantile(0.5))} and a p99 of {duration(shown.quantile(0.99))}"
-    lost = f" with {shown.retransmissions:,} retransmissions" if shown.retransmissions is not None else ""
+    again = shown.retransmissions
+    lost = f" with {again:,} retransmission{'' if again == 1 else 's'}" if again is not None else ""
     if near.p50_ms is None or near.p99_ms is None or not near.apart:
         return f"{there}{lost}, and on no rack that it allows its requests complete"
     worst = max(near.apart, key=lambda name: abs(near.apart[name]))

@@ -296,7 +296,7 @@ def disagreement(seen: Measured, simulated: RankingRow, simulated_rtt_ms: float 
 def _apart(name: str, there: float, here: float) -> str:
     factor = f"{significant(max(there, here) / min(there, here), 2)} times" if min(there, here) > 0 else ""
     if name == "retransmissions":
-        return f"{there:,.0f} retransmissions measured, {here:,.0f} simulated"
+        return f"{there:,.0f} retransmission{'' if round(there) == 1 else 's'} measured, {here:,.0f} simulated"
     more = "longer" if here > there else "shorter"
     return f"{name.replace('p50', 'median')} {duration(there)} measured, {duration(here)} simulated ({factor} {more})"
 

@@ -25,7 +25,7 @@ from fanin.kernel import pace
 from fanin.process.progress import Progress
 from fanin.rack.proposal import in_short, proposed
 from fanin.runs.engines import engine as find_engine
-from fanin.runs.job import Document
+from fanin.runs.job import Document, RunWarning
 from fanin.runs.replay import ReplayJob, Traffic, rack_of
 from fanin.settings.candidates import Candidate
 from fanin.simulation import in_force, owned, toml
@@ -278,7 +278,7 @@ class Course:
             calibration=place.calibration,
             spans=spans,
             command=shown(command or f"fanin compare {question.capture}{rack} --seeds {len(question.numbers)}"),
-            warnings=[*self._proposed(), *result.warnings, *self._in_force(result), *self._of_the_proposal()],
+            warnings=[*self._proposed(), *self._of_interest(result), *self._in_force(result), *self._of_the_proposal()],
             notes=[
                 *(spans.sentences() if spans is not None else ()),
                 *(place.calibration.notes() if place.calibration is not None else ()),
@@ -290,6 +290,14 @@ class Course:
     def narrow(self) -> bool:
         """What can no longer be advised after a few runs is not run further."""
         return self.question.cc is None and self.question.engine == "sim" and not self.question.independent
+
+    def _of_interest(self, result: CompareResult) -> list[str]:
+        """A result's warnings, without those about an algorithm that nobody asked for and that can no longer be advised."""
+        if not self.narrow or result.baseline is None or not result.outcomes:
+            return result.warnings
+        left = {result.baseline, *running(result.outcomes, result.baseline, self.question.goal, result.told())}
+        names = {result.ways[name].cc for name in left if name in result.ways}
+        return [w for w in result.warnings if not isinstance(w, RunWarning) or w.cc is None or w.cc in names]
 
     def choice_of(self, result: CompareResult) -> Choice:
         """What was compared, with what came to it in the course of the runs."""
