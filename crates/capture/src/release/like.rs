@@ -69,7 +69,11 @@ impl Shape {
         }
         let known: Vec<Request> = alone.iter().map(|&n| in_order(&requests[n], asks)).collect();
         let again = known.iter().filter(|request| asks_again(request, asks)).count();
-        let places = (0..size).map(|place| Place::of(place, &known, asks)).collect();
+        let mut places: Vec<Place> = (0..size).map(|place| Place::of(place, &known, asks)).collect();
+        // A loop over the servers waits for no answer: where the network is held up all of them are missing, more than ever else.
+        // The first answer may come before the second message.
+        let looped = places.iter().skip(2).take_while(|place| place.loops).count();
+        places.iter_mut().enumerate().skip(2).take(looped).for_each(|(before, place)| place.missing = before);
         Some(Shape { places, again: again as f64 > MIXED_UP * known.len() as f64 })
     }
 
@@ -400,6 +404,23 @@ mod tests {
     fn a_call_that_waits_for_an_answer_is_not_made_before_it() {
         let two = asks(&[[(0, 900), (1_100, 1_300)], [(40, 300), (500, 700)]]);
         assert_eq!(shape(20).unwrap().requests(&[0, 1, 2, 3], &two), [[0, 3], [1, 2]]);
+    }
+
+    #[test]
+    fn a_loop_over_the_servers_waits_for_none_of_its_answers_and_a_chain_for_each() {
+        // Of twenty requests of four messages, one each so many microseconds, answered after so many, the first one sooner: how many answers may be missing
+        // at each.
+        let missing = |every: u64, first: u64, took: u64| {
+            let message = |n: u32| {
+                let at = u64::from(n / 4) * 10_000 + u64::from(n % 4) * every;
+                let took = if n % 4 == 0 { first } else { took };
+                Ask { at: at * US, answered: Some((at + took) * US), server: n % 4, ..Ask::default() }
+            };
+            let known: Vec<Request> = (0..20).map(|n| (4 * n..4 * n + 4).collect()).collect();
+            let shape = Shape::of(&known, &(0..80).map(message).collect::<Vec<_>>()).unwrap();
+            shape.places.iter().map(|place| place.missing).collect::<Vec<_>>()
+        };
+        assert_eq!((missing(200, 100, 1_000), missing(900, 800, 800)), (vec![0, 0, 2, 3], vec![0; 4]));
     }
 
     #[test]
