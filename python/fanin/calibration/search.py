@@ -253,7 +253,8 @@ def calibrate(
     for _ in range(REFINEMENTS if lists else 0):
         if len(tried) >= most:
             break
-        tell([near for fit in _promising(tried.values()) for near in _neighbours(fit, lists)])
+        near = [rack for fit in _promising(tried.values()) for rack in _neighbours(fit, lists)]
+        tell([*near, *_bracketed(tried, lists)])
         for key in lists:
             seen = {dict(rack)[key] for rack in tried}
             lists[key] = sorted(seen, key=lambda value: between.position(key, value))
@@ -306,6 +307,31 @@ def _promising(tried: Sequence[Fit] | Any) -> list[Fit]:
     """The racks next to which better ones may lie: those that fit, or else the two that come nearest."""
     ordered = sorted(tried, key=_log_weight, reverse=True)
     return [fit for fit in ordered if fit.fits][:PROMISING] or ordered[:2]
+
+
+def _bracketed(tried: Mapping[Settings, Fit], lists: Mapping[str, Sequence[str]]) -> list[Settings]:
+    """The racks half of the way from one with a single statistic too far apart to the next, where that is apart in the other direction.
+
+    >>> racks = [(("rack.buffer", size),) for size in ("32p", "64p")]
+    >>> def fit(rack, **apart): return Fit(rack, apart, 0.0, 1.0, 1.0)
+    >>> few, many = fit(racks[1], p50=1.0, retransmissions=-4.0), fit(racks[0], p50=3.0, retransmissions=9.0)
+    >>> _bracketed(dict(zip(racks, (many, few))), {"rack.buffer": ["32p", "64p"]})
+    [(('rack.buffer', '45p'),)]
+    """
+    found = []
+    for rack, fit in tried.items():
+        far = [name for name, z in fit.apart.items() if abs(z) > MOST_APART]
+        if len(far) != 1:
+            continue
+        for place, (key, value) in enumerate(rack):
+            options = lists[key]
+            at = options.index(value)
+            for other in (options[n] for n in (at - 1, at + 1) if 0 <= n < len(options)):
+                beside = tried.get((*rack[:place], (key, other), *rack[place + 1 :]))
+                middle = between.middle(key, value, other)
+                if beside is not None and middle is not None and beside.apart.get(far[0], 0.0) * fit.apart[far[0]] < 0:
+                    found.append((*rack[:place], (key, middle), *rack[place + 1 :]))
+    return found
 
 
 def _neighbours(fit: Fit, lists: Mapping[str, Sequence[str]]) -> list[Settings]:
