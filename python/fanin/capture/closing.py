@@ -128,10 +128,14 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
     Examples
     --------
     >>> sizes = {"min": 1, "median": 8, "p90": 8, "max": 9, "usual": 8, "usual_share": 0.95}
-    >>> told = {"requests": 246, "served": 0, "messages": 1940}
+    >>> told = {"requests": 246, "served": 0, "messages": 1940, "apart": 240}
     >>> unclear([{**told, "messages_per_request": sizes}])  # doctest: +ELLIPSIS
     "about 12 of 246 requests do not have the usual 8 messages, and some have only 1: they may be parts of others, ..."
     >>> unclear([{**told, "messages_per_request": {**sizes, "min": 8}}]) is None
+    True
+    >>> unclear([{**told, "messages_per_request": {**sizes, "min": 5}}])  # doctest: +ELLIPSIS
+    "about 12 of 246 requests do not have the usual 8 messages, and some have only 5: ..."
+    >>> unclear([{**told, "apart": 246, "messages_per_request": {**sizes, "min": 5, "max": 8}}]) is None
     True
     >>> unclear([{**told, "messages_per_request": {**sizes, "min": 8, "max": 16}}])  # doctest: +ELLIPSIS
     "about 12 of 246 requests do not have the usual 8 messages, and some have 16: several may have been read as one, ..."
@@ -154,7 +158,9 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
             continue
         begin = f"about {odd * requests:.0f} of {requests:,} requests do not have the usual {sizes['usual']} messages, and some have "
         end = "; the application's traces tell (--spans)"
-        if sizes["min"] < sizes["usual"]:
+        # Of two parts of a request that runs alone one has half of its messages or less.
+        whole = each["apart"] == requests and 2 * sizes["min"] > sizes["usual"] >= sizes["max"]
+        if sizes["min"] < sizes["usual"] and not whole:
             return f"{begin}only {sizes['min']}: they may be parts of others, so that there are fewer requests than were read, and longer ones{end}"
         # A single one may be the first, in which an application warms up.
         if sizes["max"] >= 2 * sizes["usual"] and round(odd * requests) > 1:
@@ -440,7 +446,7 @@ def _told(found: Sequence[dict[str, Any]]) -> list[str]:
     >>> alike = {"min": 12, "median": 12, "p90": 12, "max": 12, "usual": 12, "usual_share": 1.0}
     >>> none = {"shared": 0, "longer": 0, "overlapping": 0, "lost": 0}
     >>> one = {"group": 0, "requests": 300, "closed": 297, "messages": 3600, "closed_messages": 3564, "unanswered": 3, "partial": 0, "faults": none,
-    ...        "served": 0, "in_turns": 0, "trailing": 0, "trailing_share": 0.0,
+    ...        "served": 0, "apart": 0, "in_turns": 0, "trailing": 0, "trailing_share": 0.0,
     ...        "messages_per_request": alike, "connections_per_request": alike, "servers_per_request": alike,
     ...        "answer_bytes": {**alike, "median": 40_000, "p90": 41_000}}
     >>> _told([one])
