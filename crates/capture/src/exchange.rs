@@ -12,6 +12,10 @@ use std::net::IpAddr;
 /// Longer than a host needs to acknowledge what it has. A delayed ACK waits for a jiffy at least, which is 1 ms where Linux has most of them (HZ=1000).
 const HELD_BACK: u64 = 1_000_000;
 
+/// What a host that opened its connection to the aggregator writes on and on, in so many pieces with pauses between, is no answer to what it was told last:
+/// it pushes what it was asked for elsewhere, as workers push to a ZeroMQ socket or a message broker.
+const PUSHED: usize = 20;
+
 /// What an application wrote at once, and when it began to.
 pub(crate) struct TimedPiece {
     pub start_ns: u64,
@@ -132,11 +136,13 @@ pub(crate) fn give_up(asked: &mut [Exchange], aggregator: &DirectionStats) {
     }
 }
 
-/// The messages of a connection: exchanges as a replay takes them, each with its times in the capture and what is known of its wait.
-pub(crate) fn messages(exchanges: Vec<Exchange>, pieces: &Pieces) -> Vec<(Message, Times, Wait)> {
+/// The messages of a connection, which the other host opened where it is `upstream`: exchanges as a replay takes them, each with its times in the capture
+/// and what is known of its wait.
+pub(crate) fn messages(exchanges: Vec<Exchange>, pieces: &Pieces, upstream: bool) -> Vec<(Message, Times, Wait)> {
     let mut all: Vec<(Message, Times, Wait)> = Vec::with_capacity(exchanges.len());
     let mut ended: Option<u64> = None;
-    for e in exchanges {
+    let last = exchanges.len().saturating_sub(1);
+    for (n, mut e) in exchanges.into_iter().enumerate() {
         // A request that is not in the file was sent somewhere in the gap between two responses: all of the gap becomes think time.
         let gap = e.response_start.zip(ended).map(|(start, end)| start.saturating_sub(end));
         let waited = e.waited.or(gap.filter(|_| e.request_start.is_none()));
@@ -146,6 +152,14 @@ pub(crate) fn messages(exchanges: Vec<Exchange>, pieces: &Pieces) -> Vec<(Messag
         let written = e.pieces.and_then(|key| pieces.get(&key)).map_or(&[][..], |p| p);
         if e.request_bytes == 0 && written.len() > 1 {
             all.extend(unasked(&e, written, think_ns));
+        } else if upstream && n == last && written.len() > PUSHED {
+            let (answer, pushed) = written.split_at(1);
+            let pause_ns = pushed[0].piece.pause_ns;
+            let pushes = unasked(&e, pushed, pause_ns).collect::<Vec<_>>();
+            e.response_bytes = answer[0].piece.bytes;
+            e.delivered = Some(pushed[0].start_ns.saturating_sub(pause_ns));
+            all.push(asked(&e, answer, start_ns, think_ns));
+            all.extend(pushes);
         } else {
             all.push(asked(&e, written, start_ns, think_ns));
         }
@@ -240,6 +254,34 @@ mod tests {
         assert_eq!(acknowledged(4_100_000), (Some(0), 0, Some(6_100_000)));
     }
 
+    #[test]
+    fn what_a_host_pushes_that_opened_the_connection_is_no_answer_from_the_twenty_first_piece_on() {
+        // Told something at 0 ms, it writes so many times 1,000 bytes, one each 5 ms.
+        let written = |count: u64, upstream: bool| {
+            let piece = |n: u64| TimedPiece {
+                start_ns: n * 5_000_000,
+                piece: Piece { pause_ns: if n == 0 { 0 } else { 4_000_000 }, ..Piece::whole(1_000) },
+            };
+            let key = (0, Direction::ToServer, 0);
+            let told = Exchange {
+                request_start: Some(0),
+                request_bytes: 28,
+                response_bytes: count * 1_000,
+                delivered: Some(count * 5_000_000),
+                pieces: Some(key),
+                ..Exchange::default()
+            };
+            let read = messages(vec![told], &Pieces::from([(key, (0..count).map(piece).collect())]), upstream);
+            let answered = read[0].1.answered;
+            let bytes: u64 = read.iter().map(|(message, ..)| message.response_bytes).sum();
+            assert_eq!(bytes, count * 1_000);
+            (read.len(), answered, read.iter().filter(|(message, ..)| message.request_bytes == 0).count())
+        };
+        assert_eq!(written(20, true), (1, Some(100_000_000), 0));
+        assert_eq!(written(21, true), (21, Some(1_000_000), 20));
+        assert_eq!(written(21, false), (1, Some(105_000_000), 0), "the aggregator asked for it");
+    }
+
     /// Of a call that was asked for until 2 ms, and whose answer passed from `answered` on for 3 ms, on a connection that was closed at 20 ms.
     fn closed(answered: Option<u64>) -> (Option<u64>, u64, u64) {
         let aggregator = DirectionStats { closed_ns: Some(20_000_000), rst: 1, ..DirectionStats::default() };
@@ -255,7 +297,7 @@ mod tests {
         }];
         give_up(&mut asked, &aggregator);
         let given_up = asked[0].given_up;
-        let (message, _, _) = messages(asked.into(), &Pieces::new()).remove(0);
+        let (message, _, _) = messages(asked.into(), &Pieces::new(), false).remove(0);
         (given_up, message.response_bytes, message.service_ns)
     }
 

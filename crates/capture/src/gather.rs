@@ -121,7 +121,7 @@ impl<'a> Gathered<'a> {
             _ => return,
         };
         let mine = c.client_ip == self.aggregator;
-        let written = messages(self.asked(c, turns), &self.pieces);
+        let written = messages(self.asked(c, turns), &self.pieces, !mine);
         let index = self.servers.iter().position(|&s| s == server).unwrap_or_else(|| {
             self.servers.push(server);
             self.servers.len() - 1

@@ -504,10 +504,13 @@ impl Replay {
     /// Responses that follow no request of the capture and are not the first of their connection.
     #[getter]
     fn unasked(&self) -> usize {
-        // What a client of the aggregator sends is a request, unless it never gets an answer.
-        let pushes = |c: &&ReplayConnection| !c.upstream || c.messages.iter().all(|m| m.request_bytes == 0);
-        let later = self.workload.connections.iter().filter(pushes).flat_map(|c| c.messages.iter().skip(1));
-        later.filter(|m| m.request_bytes == 0 && m.response_bytes > 0).count()
+        // What a client of the aggregator sends is a request, unless it never gets an answer to it.
+        let asked = |c: &ReplayConnection| c.messages.iter().rposition(|m| m.request_bytes > 0).filter(|_| c.upstream);
+        let unasked = |c: &ReplayConnection| {
+            let later = c.messages.iter().skip(asked(c).map_or(1, |place| place + 1));
+            later.filter(|m| m.request_bytes == 0 && m.response_bytes > 0).count()
+        };
+        self.workload.connections.iter().map(unasked).sum()
     }
     /// Writes that follow no request and no pause: each is replayed as a part of the response before it.
     #[getter]

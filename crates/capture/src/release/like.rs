@@ -413,7 +413,7 @@ mod tests {
         let missing = |every: u64, first: u64, took: u64| {
             let message = |n: u32| {
                 let at = u64::from(n / 4) * 10_000 + u64::from(n % 4) * every;
-                let took = if n % 4 == 0 { first } else { took };
+                let took = if n.is_multiple_of(4) { first } else { took };
                 Ask { at: at * US, answered: Some((at + took) * US), server: n % 4, ..Ask::default() }
             };
             let known: Vec<Request> = (0..20).map(|n| (4 * n..4 * n + 4).collect()).collect();
