@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import fanin
 import pytest
+from fanin.runs.job import RunWarning
 
 from . import spoilt
 from .conftest import CAPTURES, HTTP, ROOT, Fanin
@@ -163,3 +165,12 @@ def test_no_advice_about_requests_rests_on_a_reading_that_is_doubted(fanin: Fani
     assert "--rank-of responses" in " ".join(answer["support"])
     of_responses = fanin(*asked, "--rank-of", "responses").json()["answer"]
     assert "a quorum" not in of_responses["headline"]
+
+
+def test_no_advice_rests_on_answers_that_stand_in_for_requests_that_were_not_read() -> None:
+    compared = fanin.compare(ROOT / "tests/data/requests/chain.pcap.gz", cc=["cubic", "reno"], seeds=2)
+    doubt = RunWarning("requests are missing", "requests-unbound")
+    of_answers = replace(compared, rank_of="responses", warnings=[*compared.warnings, doubt])
+    assert of_answers.verdict.kind == "none"
+    assert of_answers.verdict.headline == "No advice yet: requests are missing."
+    assert "requests are missing" not in replace(of_answers, rank_of_given=True).verdict.headline

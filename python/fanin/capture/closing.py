@@ -161,7 +161,10 @@ def unclear(found: Sequence[dict[str, Any]]) -> str | None:
         # Of two parts of a request that runs alone one has half of its messages or less.
         whole = each["apart"] == requests and 2 * sizes["min"] > sizes["usual"] >= sizes["max"]
         if sizes["min"] < sizes["usual"] and not whole:
-            return f"{begin}only {sizes['min']}: they may be parts of others, so that there are fewer requests than were read, and longer ones{end}"
+            return (
+                f"{begin}only {sizes['min']}: they may be parts of others, so that there are fewer requests than were read, and longer ones, or others may "
+                f"be several that were read as one{end}"
+            )
         # A single one may be the first, in which an application warms up.
         if sizes["max"] >= 2 * sizes["usual"] and round(odd * requests) > 1:
             return f"{begin}{sizes['max']}: several may have been read as one, so that there are more requests than were read, and shorter ones{end}"

@@ -103,6 +103,7 @@ def confirm(
         return Confirmed(warnings=(f"not confirmed, since no run on {label} succeeded: {error}",))
     there = replace(
         there,
+        rank_of_given=result.rank_of_given,
         baseline_given=result.baseline_given,
         baseline_seen=result.baseline_seen,
         baseline_hint=result.baseline_hint,

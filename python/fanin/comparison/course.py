@@ -271,6 +271,7 @@ class Course:
         return replace(
             result,
             capture=replace(result.capture, aggregator_found=question.aggregator is None),
+            rank_of_given=question.rank_of is not None,
             rack_path=place.document.name,
             rack_text=place.document.text,
             rack_proposed=place.proposal is not None,

@@ -117,6 +117,8 @@ class CompareResult:
         What the runs of each of these gave, as the decision is made from it.
     rank_of : str
         Whose completion time it is ranked by: ``trees``, ``requests``, ``stages`` or ``responses``.
+    rank_of_given : bool
+        That was asked for; otherwise it is what the capture shows.
     independent : bool
         Every connection was replayed for itself, whatever the capture shows.
     groups : list of dict
@@ -257,6 +259,7 @@ class CompareResult:
     confirmation: Confirmation | None = None
     interrupted: bool = False
     rank_of: RankOf = "responses"
+    rank_of_given: bool = False
     independent: bool = False
     groups: list[dict[str, Any]] = field(default_factory=list)
     captured_rounds: list[list[tuple[float, float]]] = field(default_factory=list)

@@ -236,9 +236,14 @@ def _unfit(result: CompareResult) -> str | None:
 
 
 def _misread(result: CompareResult) -> str | None:
-    """Why no advice can rest on the requests that were read; None where one can, where traces gave them, or where it is about responses."""
-    of_responses = result.rank_of == "responses" or result.independent or result.spans is not None
-    return None if of_responses else misread([*result.warnings, *result.capture.warnings])
+    """Why no advice can rest on the requests that were read; None where one can, where traces gave them, or where responses were asked for.
+
+    Where none were read that show, responses stand in for them, and what waits for them is not known either.
+    """
+    of_responses = result.rank_of == "responses" and result.rank_of_given
+    if of_responses or result.independent or result.spans is not None:
+        return None
+    return misread([*result.warnings, *result.capture.warnings])
 
 
 SLOWEST = {
