@@ -302,12 +302,16 @@ impl Reader {
             (self.read, self.tries) = (None, TRIES);
         }
         let read = self.read.as_mut()?;
-        let over = if data.side == CLIENT { read.over(&data) } else { None };
+        let mut over = if data.side == CLIENT { read.over(&data) } else { None };
         if data.side == CLIENT && read.grammar.is_over() {
             let upgraded = matches!(&read.grammar, Grammar::Http1(http1) if http1.upgraded);
             *self = Reader::default();
             if upgraded && websocket::is_client(data.stored) {
-                self.read = Some(Box::new(Read::begin(Grammar::WebSocket, &data, data.turn)));
+                // With nothing before it the upgrade is this connection's handshake.
+                let first = data.turn <= 1;
+                over = over.filter(|_| !first);
+                let turn = if first { 0 } else { data.turn };
+                self.read = Some(Box::new(Read::begin(Grammar::WebSocket, &data, turn)));
             } else {
                 self.recognise(&data);
             }

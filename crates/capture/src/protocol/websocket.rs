@@ -53,8 +53,9 @@ mod tests {
     use crate::protocol::tests::read;
     use crate::{Protocol, ReadCounts};
 
-    /// After an upgrade three requests, each answered by so many messages; of each packet so much is stored.
-    fn pushed(messages: usize, kept: usize) -> ReadCounts {
+    /// After an upgrade three requests, each answered by so many messages; of each packet so much is stored. How many calls other than
+    /// turns there are, and what is counted.
+    fn pushed(messages: usize, kept: usize) -> (usize, ReadCounts) {
         let asked = b"GET /feed HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
         let agreed = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
         let mut writes = vec![(CLIENT, asked.to_vec()), (SERVER, agreed.to_vec())];
@@ -63,15 +64,22 @@ mod tests {
             let answer = [[0x82, 126, 1, 44].as_slice(), &[7; 300]].concat();
             writes.extend((0..messages).map(|_| (SERVER, answer.clone())));
         }
-        read(&writes, 1_448, kept).1
+        let (calls, counts) = read(&writes, 1_448, kept);
+        (calls.len(), counts)
+    }
+
+    #[test]
+    fn an_upgrade_is_a_handshake_and_no_request() {
+        // Of the first two turns one is read as a call; the other turns are calls.
+        assert_eq!((pushed(1, 1_448).0, pushed(1, 30).0), (1, 1));
     }
 
     #[test]
     fn a_message_that_answers_none_is_pushed_and_its_requests_are_not_read() {
         for kept in [1_448, 30] {
             let told = |counts: ReadCounts| (counts.protocol, counts.read, counts.unread);
-            assert_eq!(told(pushed(1, kept)), (Some(Protocol::WebSocket), 3, 0), "{kept} bytes of each packet");
-            assert_eq!(told(pushed(2, kept)), (Some(Protocol::WebSocket), 0, 3), "{kept} bytes of each packet");
+            assert_eq!(told(pushed(1, kept).1), (Some(Protocol::WebSocket), 3, 0), "{kept} bytes of each packet");
+            assert_eq!(told(pushed(2, kept).1), (Some(Protocol::WebSocket), 0, 3), "{kept} bytes of each packet");
         }
     }
 
