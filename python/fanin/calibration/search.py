@@ -323,15 +323,24 @@ def _bracketed(tried: Mapping[Settings, Fit], lists: Mapping[str, Sequence[str]]
         far = [name for name, z in fit.apart.items() if abs(z) > MOST_APART]
         if len(far) != 1:
             continue
-        for place, (key, value) in enumerate(rack):
-            options = lists[key]
-            at = options.index(value)
-            for other in (options[n] for n in (at - 1, at + 1) if 0 <= n < len(options)):
-                beside = tried.get((*rack[:place], (key, other), *rack[place + 1 :]))
+        for key, value in rack:
+            for other in _next_to(value, lists[key]):
+                beside = tried.get(_moved(rack, key, other))
                 middle = between.middle(key, value, other)
                 if beside is not None and middle is not None and beside.apart.get(far[0], 0.0) * fit.apart[far[0]] < 0:
-                    found.append((*rack[:place], (key, middle), *rack[place + 1 :]))
+                    found.append(_moved(rack, key, middle))
     return found
+
+
+def _moved(rack: Settings, key: str, value: str) -> Settings:
+    """The rack with another value of one key."""
+    return tuple((name, value if name == key else now) for name, now in rack)
+
+
+def _next_to(value: str, options: Sequence[str]) -> list[str]:
+    """The values before and after this one, as far as there are any."""
+    place = options.index(value)
+    return [options[other] for other in (place - 1, place + 1) if 0 <= other < len(options)]
 
 
 def _neighbours(fit: Fit, lists: Mapping[str, Sequence[str]]) -> list[Settings]:
@@ -339,7 +348,6 @@ def _neighbours(fit: Fit, lists: Mapping[str, Sequence[str]]) -> list[Settings]:
     moved: list[list[str]] = []
     for key, options in lists.items():
         value = dict(fit.settings)[key]
-        place = options.index(value)
-        sides = [options[other] for other in (place - 1, place + 1) if 0 <= other < len(options)]
-        moved.append([value, *(m for side in sides if (m := between.middle(key, value, side)) is not None)])
+        middles = (between.middle(key, value, side) for side in _next_to(value, options))
+        moved.append([value, *(middle for middle in middles if middle is not None)])
     return [tuple(zip(lists, chosen, strict=True)) for chosen in itertools.product(*moved)]

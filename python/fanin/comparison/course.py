@@ -293,12 +293,15 @@ class Course:
         return self.question.cc is None and self.question.engine == "sim" and not self.question.independent
 
     def _of_interest(self, result: CompareResult) -> list[str]:
-        """A result's warnings, without those about an algorithm that nobody asked for and that can no longer be advised."""
+        """A result's warnings. Where no algorithm was named (--cc), those about one that can no longer be advised are left out."""
         if not self.narrow or result.baseline is None or not result.outcomes:
             return result.warnings
-        left = {result.baseline, *running(result.outcomes, result.baseline, self.question.goal, result.told())}
-        names = {result.ways[name].cc for name in left if name in result.ways}
+        names = {result.ways[name].cc for name in self._left(result, result.baseline) if name in result.ways}
         return [w for w in result.warnings if not isinstance(w, RunWarning) or w.cc is None or w.cc in names]
+
+    def _left(self, result: CompareResult, baseline: str) -> set[str]:
+        """The current setting, and the candidates that may still be advised."""
+        return {baseline, *running(result.outcomes, baseline, self.question.goal, result.told())}
 
     def choice_of(self, result: CompareResult) -> Choice:
         """What was compared, with what came to it in the course of the runs."""
@@ -330,7 +333,7 @@ class Course:
         others: Sequence[dict[str, str]] = question.others or self.place.less_likely
         if self.narrow and not question.vary and result.baseline is not None:
             # Only what may be advised is looked at: whether the answer depends on what the capture leaves open.
-            left = {result.baseline, *running(result.outcomes, result.baseline, question.goal, result.told())}
+            left = self._left(result, result.baseline)
             choice = choice.only(left)
             others = others if len(left) > 1 else ()
         seeds = question.numbers if question.vary else question.numbers[:SEEDS_ELSEWHERE]

@@ -307,10 +307,9 @@ impl Reader {
             let upgraded = matches!(&read.grammar, Grammar::Http1(http1) if http1.upgraded);
             *self = Reader::default();
             if upgraded && websocket::is_client(data.stored) {
-                // With nothing before it the upgrade is this connection's handshake.
-                let first = data.turn <= 1;
-                over = over.filter(|_| !first);
-                let turn = if first { 0 } else { data.turn };
+                // An upgrade that is the connection's first exchange is its handshake.
+                let turn = if data.turn <= 1 { 0 } else { data.turn };
+                over = over.filter(|_| turn > 0);
                 self.read = Some(Box::new(Read::begin(Grammar::WebSocket, &data, turn)));
             } else {
                 self.recognise(&data);
