@@ -12,8 +12,8 @@ use std::net::IpAddr;
 /// Longer than a host needs to acknowledge what it has. A delayed ACK waits for a jiffy at least, which is 1 ms where Linux has most of them (HZ=1000).
 const HELD_BACK: u64 = 1_000_000;
 
-/// What a host that opened its connection to the aggregator writes on and on, in so many pieces with pauses between, is no answer to what it was told last:
-/// it pushes what it was asked for elsewhere, as workers push to a ZeroMQ socket or a message broker.
+/// A host that opened its connection to the aggregator, and then writes more pieces than this with pauses between them, does not answer the last message.
+/// It pushes what another connection asked for, as workers push to a ZeroMQ socket or a message broker.
 const PUSHED: usize = 20;
 
 /// What an application wrote at once, and when it began to.

@@ -238,7 +238,7 @@ def _unfit(result: CompareResult) -> str | None:
 def _misread(result: CompareResult) -> str | None:
     """Why no advice can rest on the requests that were read; None where one can, where traces gave them, or where responses were asked for.
 
-    Where none were read that show, responses stand in for them, and what waits for them is not known either.
+    Without requests the ranking is by responses. Where these belong to requests that were not found, what each waits for is not known either.
     """
     of_responses = result.rank_of == "responses" and result.rank_of_given
     if of_responses or result.independent or result.spans is not None:
