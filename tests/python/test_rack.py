@@ -14,7 +14,7 @@ from fanin.calibration import Calibrated, Shown, as_calibrated, calibrate
 from fanin.calibration.search import MOST_APART
 from fanin.capture.traffic import Queued, QueueLimit
 from fanin.capture.vantage import paused_share, pauses
-from fanin.rack.proposal import GUESSED_RATE, RackProposal, _rate
+from fanin.rack.proposal import GUESSED_RATE, RackProposal, _by_pairs, _rate
 from fanin.rack.queue import Finding, Losses, as_bps, buffer, waited
 
 from . import known_racks, spoilt
@@ -97,6 +97,26 @@ def test_most_trains_behind_a_queue_bound_the_rate_of_a_link_that_was_never_full
     assert (found.certainty, found.low, found.high) == ("bounded", low, high)
     assert found.evidence.startswith("78% of 11,080 trains")
     assert found.evidence.endswith(" was sent and acknowledged in ten milliseconds or more")
+
+
+@pytest.mark.parametrize(
+    ("found", "value", "low", "high"),
+    [(423e6, "400Mbps", "340Mbps", "470Mbps"), (331e6, "330Mbps", "280Mbps", "360Mbps")],
+)
+def test_packets_of_two_servers_tell_the_rate_of_a_link_whose_trains_are_not_alike(
+    found: float, value: str, low: str, high: str
+) -> None:
+    passed = Finding("rack.rate", "1Gbps", "bounded", "at most 345 Mbps passed", "290Mbps")
+    assert _by_pairs({"pairs": None}, 1e9, passed) == (1e9, passed)
+    bps, told = _by_pairs({"pairs": {"count": 684, "rate_bps": found, "height": 2.07}}, 1e9, passed)
+    assert (told.value, told.certainty, told.low, told.high) == (value, "bounded", low, high)
+    assert as_bps(value) == bps
+    assert told.evidence.startswith("684 packets came as far behind one of another server")
+    assert "2.1 times" in told.evidence
+    assert (
+        _by_pairs({"pairs": {"count": 684, "rate_bps": found, "height": 2.6}}, 1e9, passed)[1].certainty == "measured"
+    )
+    assert told.evidence.endswith(passed.evidence)
 
 
 SERVICES = ROOT / "tests/data/services"

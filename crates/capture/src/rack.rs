@@ -10,11 +10,12 @@ use crate::decode::{Addr, Segment, WIRE_OVERHEAD};
 use crate::delivered::{Delivered, Highest, INTERVAL};
 use crate::limit::{Answer, Limit, Passed, Room, Sent};
 use crate::offload::Offload;
-use crate::rhythm::Gaps;
+use crate::rhythm::{Gaps, Pairs};
 use crate::ticks::{Moments, Ticks};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::ops::Range;
 
 /// Packets of one sample. Gaps are one fewer.
 const TRAIN: u32 = 8;
@@ -36,6 +37,12 @@ const PER_DOUBLING: f64 = 14.0;
 const LEAST: f64 = 1e6;
 /// Bins: up to 1 Tb/s.
 const BINS: usize = 280;
+/// A link is at least about as fast as its busiest ten milliseconds, and rarely so much faster that none of these are full.
+const PAIRED: Range<f64> = 0.8..2.5;
+/// From this share of the trains of single senders on that pass at one rate it is that of their own links,
+const OWN_LINKS: f64 = 0.4;
+/// unless all together are hardly faster, by less than this: then one sends after another.
+const TOGETHER: f64 = 1.2;
 /// Receivers followed; more are the clients of a busy server, each with little traffic.
 const MOST_RECEIVERS: usize = 256;
 
@@ -64,6 +71,8 @@ pub struct Link {
     pub sender_rate_bps: Option<u64>,
     /// Share of them within 10% of it.
     pub sender_share: f64,
+    /// Full packets of two senders, one behind the other; none where no distance between them stands out, or senders have slower links of their own.
+    pub pairs: Option<Pairs>,
     /// The most that passed in each of a few intervals of ten milliseconds, bit/s on the wire: the link is at least as fast as that, but for what
     /// a tap stamps late.
     pub busiest_bps: u64,
@@ -103,7 +112,11 @@ pub(crate) struct Links {
 struct Receiver {
     addr: Addr,
     together: Spacing,
+    /// Who sent the last packet.
+    sender: Addr,
     gaps: Gaps,
+    /// Of those the ones between packets of two senders.
+    pairs: Gaps,
     /// Times from a burst that passed as one packet to the next packet, by segments of the burst. A token bucket that lets ten through holds 15 KB.
     after_bursts: [Gaps; 10],
     /// Where those after the last packet belong; nowhere after a single segment.
@@ -226,7 +239,7 @@ impl Links {
     /// trains had one.
     #[inline]
     pub fn data(&mut self, s: &Segment, segment: u32, at: u64) -> Option<u64> {
-        self.receiver(s.dst)?.data(s.payload, segment, at)
+        self.receiver(s.dst)?.data(s.src, s.payload, segment, at)
     }
 
     /// Packets of one connection to `receiver` followed each other at this rate, bit/s.
@@ -314,7 +327,9 @@ impl Receiver {
         Receiver {
             addr,
             together: Spacing::default(),
+            sender: Addr::default(),
             gaps: Gaps::default(),
+            pairs: Gaps::default(),
             after_bursts: Default::default(),
             whole: None,
             all: Rates::default(),
@@ -333,7 +348,7 @@ impl Receiver {
     }
 
     #[inline]
-    fn data(&mut self, payload: u32, segment: u32, at: u64) -> Option<u64> {
+    fn data(&mut self, sender: Addr, payload: u32, segment: u32, at: u64) -> Option<u64> {
         let wire = u64::from(payload) + OVERHEAD;
         self.passed.count(wire, at);
         self.quiet = at.saturating_sub(self.together.last);
@@ -345,10 +360,14 @@ impl Receiver {
         if payload >= FULL && !merged {
             if self.together.held > 0 {
                 self.gaps.count(self.quiet);
+                if sender != self.sender {
+                    self.pairs.count(self.quiet);
+                }
             } else if let Some(after) = self.whole.and_then(|place| self.after_bursts.get_mut(place)) {
                 after.count(self.quiet);
             }
         }
+        self.sender = sender;
         self.whole = merged.then(|| payload.div_ceil(segment.max(1)) as usize - 1);
         let rate = self.together.packet(payload, at, merged, 0)?;
         self.all.count(rate);
@@ -375,6 +394,11 @@ impl Receiver {
         let (rate_bps, share) = self.all.mode();
         let (sender_rate_bps, sender_share) = self.senders.mode();
         let round_trips_ns = self.round_trips();
+        let busiest_bps = self.passed.rate();
+        let likely = PAIRED.start * busiest_bps as f64..PAIRED.end * busiest_bps as f64;
+        let together = rate_bps.zip(sender_rate_bps).is_some_and(|(all, one)| all as f64 > TOGETHER * one as f64);
+        let own_links = sender_share >= OWN_LINKS && together;
+        let pairs = self.pairs.pairs(likely, &self.gaps).filter(|_| !own_links);
         let rhythm_ns = rate_bps.and_then(|bps| self.gaps.rhythm(bps));
         let later = |after: &Gaps| after.longer_than(rhythm_ns?.0, rate_bps?);
         Link {
@@ -389,7 +413,8 @@ impl Receiver {
             sender_samples: self.senders.0.total,
             sender_rate_bps,
             sender_share,
-            busiest_bps: self.passed.rate(),
+            pairs,
+            busiest_bps,
             delivered_bps: self.acked.rate(),
             merged_packets: self.merged,
             offload: self.offload,
@@ -488,6 +513,59 @@ mod tests {
     fn the_rhythm_of_a_line_is_exact() {
         let (median, late) = seen(300, 0).rhythm_ns.unwrap();
         assert!(median.abs_diff(41_013) < 1_300 && late < 100, "{median} {late}");
+    }
+
+    /// Full packets to one receiver, each with its sender and when it passed.
+    fn passed(packets: impl IntoIterator<Item = (u128, u64)>) -> Link {
+        let (mut links, mut of_each) = (Links::default(), [Spacing::default(); 2]);
+        for (sender, at) in packets {
+            let s = Segment { src: Addr(sender), dst: Addr(7), payload: 1448, ..Segment::default() };
+            links.data(&s, 1_448, at);
+            if let Some(rate) = of_each[sender as usize].packet(s.payload, at, false, BURST) {
+                links.sender(s.dst, rate);
+            }
+        }
+        links.finish().remove(0)
+    }
+
+    #[test]
+    fn packets_of_two_servers_stand_as_far_apart_as_the_link_sets_them() {
+        let mut whose = Numbers(7);
+        let found = passed((0..6_400_u64).map(|n| (u128::from(whose.below(2)), 1_000_000 + n * 20_507))).pairs.unwrap();
+        assert!(found.height > 3.0 && (found.rate_bps as f64 / 6e8 - 1.0).abs() < 0.02, "{found:?}");
+    }
+
+    #[test]
+    fn packets_of_two_servers_that_share_no_queue_stand_at_any_distance() {
+        let (mut whose, mut at) = (Numbers(7), 1_000_000);
+        let found = passed((0..6_400).map(|_| {
+            at += 4_000 + whose.below(40_000);
+            (u128::from(whose.below(2)), at)
+        }));
+        assert_eq!(found.pairs, None);
+    }
+
+    /// What packets of two servers 10 us apart tell, where so many of ten answers come as a link of 500 Mb/s lets them, and the others slower.
+    fn in_step(steady: u64) -> Option<Pairs> {
+        let mut slower = Numbers(7);
+        passed((0..400_u64).flat_map(|answer| {
+            let each = 24_224 + if answer % 10 < steady { 0 } else { 6_000 + slower.below(24_000) };
+            (0..200_u64)
+                .map(move |n| (u128::from(n % 2), 1_000_000 + answer * 7_000_000 + n / 2 * each + n % 2 * 10_000))
+        }))
+        .pairs
+    }
+
+    #[test]
+    fn links_of_the_servers_own_that_four_of_ten_trains_show_keep_their_packets_apart() {
+        assert!(in_step(3).is_some());
+        assert_eq!(in_step(6), None);
+    }
+
+    #[test]
+    fn servers_that_send_one_after_another_have_the_link_s_rate_each() {
+        let found = passed((0..6_400_u64).map(|n| (u128::from(n / 16 % 2), 1_000_000 + n * 12_304))).pairs.unwrap();
+        assert!((found.rate_bps as f64 / 1e9 - 1.0).abs() < 0.02, "{found:?}");
     }
 
     #[test]

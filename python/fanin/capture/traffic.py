@@ -105,7 +105,8 @@ class TrainsResult:
     links : list of dict
         What the spacing of packets says about the link to each receiver: ``receiver``, ``samples``, ``rate_bps``, ``share``,
         ``quartiles_bps``, ``rhythm_ns``, ``after_burst_ns``, ``busiest_bps``, ``merged_packets``, and of trains of single connections
-        ``sender_samples``, ``sender_rate_bps``, ``sender_share``; ``offload``, ``ticks``; see :func:`fanin.propose_rack`.
+        ``sender_samples``, ``sender_rate_bps``, ``sender_share``; of full packets of two senders ``pairs``; ``offload``, ``ticks``; see
+        :func:`fanin.propose_rack`.
     gap : str
         What ended a train.
     command : str

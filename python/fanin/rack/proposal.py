@@ -45,6 +45,10 @@ BUCKET_BEGINS = 0.8
 SENDERS_AGREE = 0.4
 """Share of the trains of single connections that pass at one rate, from which it is that of their links."""
 
+MEASURED = 2.5
+"""How many times as many packets of two servers stand as far apart as the link lets them as stand near that, from which on its rate is measured: within
+a tenth on all of 80 racks in real time and in captures of services in 33 kinds of software."""
+
 BONDED = 2.5
 """How much faster than its servers' the aggregator's link is presumed to be at most: two bonded ports, or the next rate of Ethernet's."""
 
@@ -155,6 +159,8 @@ def proposed(found: TrainsResult, aggregator: str, command: str) -> RackProposal
     link = next((link for link in found.links if link["receiver"] == aggregator), None)
     near = bool(found.behind_the_queue(aggregator))
     bps, the_rate = _rate(link, aggregator, near=near)
+    if near and link is not None and the_rate.certainty != "measured":
+        bps, the_rate = _by_pairs(link, bps, the_rate)
     losses = None if near or link is None else Losses(lambda rate: found.queue_limit(aggregator, rate))
     if losses is not None and link is not None:
         if the_rate.certainty == "measured" and bps not in STANDARD_RATES:
@@ -257,6 +263,23 @@ def _by_trains(link: dict[str, Any], found: float, busiest: float, evidence: str
         return bps, Finding("rack.rate", _rate_text(bps), "bounded", evidence, _at_least(busiest), most)
     ends = (_rate_text(low), _rate_text(high)) if low != high else (None, None)
     return bps, Finding("rack.rate", _rate_text(bps), "measured", evidence, *ends)
+
+
+def _by_pairs(link: dict[str, Any], bps: float, the_rate: Finding) -> tuple[float, Finding]:
+    """What the packets of two servers show behind the queue: both waited for the same link. On a busy one hosts keep whole trains from being alike."""
+    pairs = link["pairs"]
+    if pairs is None:
+        return bps, the_rate
+    found = float(pairs["rate_bps"])
+    told = _shaped(found)
+    return told, Finding(
+        "rack.rate",
+        _rate_text(told),
+        "measured" if pairs["height"] >= MEASURED else "bounded",
+        f"{pairs['count']:,} packets came as far behind one of another server as a link of {rate(found)} lets them, {pairs['height']:.1f} times as many "
+        f"as at distances near that; {the_rate.evidence}",
+        *(_rate_text(float(f"{end:.2g}")) for end in (LATE * min(found, told), 1.1 * max(found, told))),
+    )
 
 
 def _by_senders(link: dict[str, Any], bps: float, the_rate: Finding) -> tuple[float, Finding]:
@@ -477,20 +500,28 @@ def _warnings(towards: pl.DataFrame, findings: tuple[Finding, ...]) -> list[RunW
 
 
 def unsure_of_the_rate(speed: Finding) -> str:
-    """What to do about a rate that the capture does not show."""
+    """What to do about a rate that the capture does not show, or not exactly."""
+    if (roughly := _roughly(speed)) is not None:
+        return f"{roughly}. {_ask_for_the_rate(speed)}"
     seen = f", only that it is {speed.low} or more" if speed.low is not None else ""
-    return (
-        f"the rate of the link to the aggregator is a guess ({speed.value}): the capture does not show it{seen}. Ask the switch for the rate of "
-        f"that port, capture behind it, or try others with `fanin compare --vary rate={_others(speed)}`"
-    )
+    return f"the rate of the link to the aggregator is a guess ({speed.value}): the capture does not show it{seen}. {_ask_for_the_rate(speed)}"
 
 
 def calibrated_rate(speed: Finding, rate: str) -> str:
-    """What a rate that the capture does not show is, once replays have found one."""
-    return (
-        f"the capture does not show the rate of the link to the aggregator: {rate} is what gives the times that were measured. Ask the switch for the "
-        f"rate of that port, capture behind it, or try others with `fanin compare --vary rate={_others(speed)}`"
-    )
+    """What a rate that the capture does not show, or not exactly, is, once replays have found one."""
+    seen = _roughly(speed) or "the capture does not show the rate of the link to the aggregator"
+    return f"{seen}: {rate} is what gives the times that were measured. {_ask_for_the_rate(speed)}"
+
+
+def _roughly(speed: Finding) -> str | None:
+    """What the capture shows of a rate that is known within a factor of two."""
+    if speed.low is None or speed.high is None or as_bps(speed.high) > 2 * as_bps(speed.low):
+        return None
+    return f"the capture shows the rate of the link to the aggregator roughly, from {speed.low} to {speed.high}"
+
+
+def _ask_for_the_rate(speed: Finding) -> str:
+    return f"Ask the switch for the rate of that port, capture behind it, or try others with `fanin compare --vary rate={_others(speed)}`"
 
 
 TENFOLD = {"100Mbps": "1Gbps", "1Gbps": "10Gbps", "10Gbps": "100Gbps"}
@@ -498,9 +529,10 @@ TENFOLD = {"100Mbps": "1Gbps", "1Gbps": "10Gbps", "10Gbps": "100Gbps"}
 
 
 def _others(speed: Finding) -> str:
-    """Rates to try in place of a guess: what the capture bounds it by, the guess, and Ethernet's tenfold."""
+    """Rates to try in place of a guess: what the capture bounds it by, the guess, and Ethernet's tenfold where it is not known roughly."""
     value = speed.value or "1Gbps"
-    return ",".join(dict.fromkeys([*([speed.low] if speed.low else []), value, TENFOLD.get(value, "10Gbps")]))
+    above = speed.high if _roughly(speed) and speed.high else TENFOLD.get(value, "10Gbps")
+    return ",".join(dict.fromkeys([*([speed.low] if speed.low else []), value, above]))
 
 
 def in_short(proposal: RackProposal) -> str:
