@@ -1,6 +1,6 @@
-"""What `fanin rack` says of racks in real time: tbf and htb with queues in packets, in bytes, and behind random early detection.
+"""What `fanin rack` says of racks in real time: tbf and htb, queues in packets and bytes, random early detection, slower links of the servers.
 
-``.venv/bin/python -m lab.racks.real_time 0 40 results/rack_queues.csv`` needs root and, for the last ones, clang.
+``.venv/bin/python -m lab.racks.real_time 0 64 results/rack_queues.csv`` needs root and, for RED, clang.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from tests.python.real_racks import FULL, Rack, captured, told
 ENOUGH = 20_000_000
 """Bytes of answers that a rack carries where six rounds are not more."""
 PLAIN = 28
-"""Racks from this number on have random early detection."""
+"""Racks from this number on have random early detection,"""
+SLOWER = 40
+"""and from this one on servers whose own links are slower than the aggregator's."""
 RED = Path(__file__).with_name("red.bpf.c")
 
 
@@ -56,6 +58,8 @@ class Early(Rack):
 
 def drawn(number: int) -> Rack:
     """The rack of this number; shapers and queues take turns."""
+    if number >= SLOWER:
+        return slower(random.Random(f"slow{number - SLOWER}"))
     draw = random.Random(f"queue {number}")
     return Rack(
         servers=draw.choice([4, 8, 12, 16, 24]),
@@ -70,18 +74,34 @@ def drawn(number: int) -> Rack:
     )
 
 
+def slower(draw: random.Random) -> Rack:
+    """A rack whose servers' own links have a fifth to seven tenths of the rate of the aggregator's."""
+    mbps = draw.choice([200, 300, 500, 1000])
+    return Rack(
+        servers=draw.choice([2, 3, 4, 8, 12]),
+        mbps=mbps,
+        buffer=draw.choice([40, 100, 400]),
+        queue="pfifo",
+        shaped=False,
+        offload=draw.random() < 0.6,
+        size=draw.choice([32_768, 131_072, 262_144]),
+        cc=draw.choice(["cubic", "reno"]),
+        own=int(mbps * draw.choice([0.2, 0.35, 0.5, 0.7])),
+    )
+
+
 def rows(number: int) -> list[dict[str, object]]:
     """What is said of a rack at its two taps, beside the truth."""
     rack = drawn(number)
     rounds = max(6, min(20, ENOUGH // (rack.servers * rack.size)))
     with tempfile.TemporaryDirectory() as folder:
-        here = rack if number < PLAIN else Early.of(rack, Path(folder))
+        here = Early.of(rack, Path(folder)) if PLAIN <= number < SLOWER else rack
         said = {tap: told(rack, capture) for tap, capture in captured(here, Path(folder), rounds=rounds).items()}
     traffic = f"{here.servers} x {here.size // 1024} KB, {'offloads' if here.offload else 'no offloads'}"
     return [
         {
             "rack": number,
-            "queue": f"{here.shaper} {'RED' if number >= PLAIN else here.queue}",
+            "queue": f"{here.shaper} {'RED' if isinstance(here, Early) else here.queue}{'' if here.own is None else ', slower servers'}",
             "traffic": traffic,
             "tap": tap,
             "mbps": rack.mbps,

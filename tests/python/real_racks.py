@@ -48,6 +48,8 @@ class Rack:
     cc: str
     shaper: str = "tbf"
     """What holds the rate in front of the aggregator: `tbf` or `htb`."""
+    own: int | None = None
+    """The rate of each server's own link, Mbps, where it is slower than the aggregator's."""
 
     @property
     def discipline(self) -> str:
@@ -57,7 +59,7 @@ class Rack:
     @property
     def bucket(self) -> str:
         """A token bucket of the rack's rate, for tc."""
-        return f"root tbf rate {self.mbps}mbit burst 3200 limit 10mb"
+        return shaped(self.mbps)
 
     @property
     def bottleneck(self) -> tuple[str, ...]:
@@ -67,6 +69,11 @@ class Rack:
             one = f"class add dev c0 parent 1: classid 1:1 htb rate {self.mbps}mbit burst 3200 cburst 3200"
             return ("qdisc add dev c0 root handle 1: htb default 1", one, f"{queue} 1:1 {self.discipline}")
         return (f"qdisc add dev c0 handle 1: {self.bucket}", f"{queue} 1: {self.discipline}")
+
+
+def shaped(mbps: int) -> str:
+    """A token bucket, for tc."""
+    return f"root tbf rate {mbps}mbit burst 3200 limit 10mb"
 
 
 def drawn(number: int) -> Rack:
@@ -111,6 +118,8 @@ def up(rack: Rack) -> None:
             sh(f"tc -n {name} qdisc add dev ve {rack.bucket}")
         if rack.shaped and number:
             sh(f"tc -n {SWITCH} qdisc add dev {port} {rack.bucket}")
+        if rack.own is not None and number:
+            sh(f"tc -n {name} qdisc replace dev ve {shaped(rack.own)}")
         if not rack.offload:
             sh(f"ip netns exec {name} ethtool -K ve tso off gso off gro off")
     for line in rack.bottleneck:
