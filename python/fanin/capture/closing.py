@@ -386,9 +386,10 @@ def unseen(replay: Replay) -> str | None:
     own = max((_own(group, each, median) for group, each in _grouped(replay) if each["requests"]), default=0.0)
     if own <= OWN_SHARE * median:
         return None
+    beside = f"{own / median:.0%} of" if own < median else f"{own / median:.1f} times"
     return (
         f"what the application takes before the first message of a request and after its last answer is not in the capture: by the pace at which it asks, "
-        f"about {duration(own)}, {own / median:.0%} of the median request, or twice that; its own log has requests that are longer by as much, "
+        f"about {duration(own)}, {beside} the median request, or twice that; its own log has requests that are longer by as much, "
         "and by several times that where it serves several users at once and is busy with the others"
     )
 
