@@ -59,7 +59,7 @@ class Rack:
     @property
     def bucket(self) -> str:
         """A token bucket of the rack's rate, for tc."""
-        return shaped(self.mbps)
+        return token_bucket(self.mbps)
 
     @property
     def bottleneck(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Rack:
         return (f"qdisc add dev c0 handle 1: {self.bucket}", f"{queue} 1: {self.discipline}")
 
 
-def shaped(mbps: int) -> str:
+def token_bucket(mbps: int) -> str:
     """A token bucket, for tc."""
     return f"root tbf rate {mbps}mbit burst 3200 limit 10mb"
 
@@ -119,7 +119,7 @@ def up(rack: Rack) -> None:
         if rack.shaped and number:
             sh(f"tc -n {SWITCH} qdisc add dev {port} {rack.bucket}")
         if rack.own is not None and number:
-            sh(f"tc -n {name} qdisc replace dev ve {shaped(rack.own)}")
+            sh(f"tc -n {name} qdisc replace dev ve {token_bucket(rack.own)}")
         if not rack.offload:
             sh(f"ip netns exec {name} ethtool -K ve tso off gso off gro off")
     for line in rack.bottleneck:

@@ -86,15 +86,13 @@ impl Gaps {
         let near = |ns: f64, range: Range<f64>| self.between(range.start * ns..range.end * ns);
         let lengths = self.0.all().map(|(bin, _)| Gaps::middle(bin)).filter(|&ns| bps.contains(&Gaps::rate(ns)));
         let (ns, count, height) = lengths
-            .map(|ns| (ns, sum(near(ns, NEAR)), sum(near(ns, BELOW)).max(sum(near(ns, ABOVE)))))
-            .filter(|&(_, count, _)| count >= FEWEST_GAPS)
-            .map(|(ns, count, beside)| (ns, count, count as f64 / beside.max(1) as f64))
-            .max_by(|(.., one), (.., other)| one.total_cmp(other))?;
-        if height < STANDS_OUT {
-            return None;
-        }
-        let median = quantile(all.between(IN_RHYTHM.start * ns..IN_RHYTHM.end * ns), 0.5);
-        Some(Pairs { count, rate_bps: Gaps::rate(median.unwrap_or(ns)) as u64, height })
+            .map(|ns| (ns, sum(near(ns, NEAR))))
+            .filter(|&(_, count)| count >= FEWEST_GAPS)
+            .map(|(ns, count)| (ns, count, count as f64 / sum(near(ns, BELOW)).max(sum(near(ns, ABOVE))).max(1) as f64))
+            .max_by(|(.., one), (.., other)| one.total_cmp(other))
+            .filter(|&(.., height)| height >= STANDS_OUT)?;
+        let median = quantile(all.between(IN_RHYTHM.start * ns..IN_RHYTHM.end * ns), 0.5)?;
+        Some(Pairs { count, rate_bps: Gaps::rate(median) as u64, height })
     }
 
     /// What these gaps, each after a burst that passed as one packet, are longer by on average than `usual`, that after one segment.

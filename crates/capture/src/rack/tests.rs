@@ -35,20 +35,23 @@ fn the_rate_of_half_of_32_trains_is_the_link_s() {
     assert!(matches!(usual(16)[..], [bps] if bps.abs_diff(1_000_000_000) < 30_000_000), "{:?}", usual(16));
 }
 
-#[test]
-fn each_connection_tells_the_link_of_its_sender_however_many_others_come_between() {
-    let mut links = Links::default();
-    let mut spacings = [Spacing::default(); 2];
-    for n in 0..400_u64 {
-        // Two senders at 500 Mb/s, one half a packet behind the other.
-        let at = 1_000_000 + n * 12_304;
-        let s = Segment { dst: Addr(7), payload: 1448, ..Segment::default() };
+/// Full packets to one receiver, each with its sender and when it passed.
+fn passed(packets: impl IntoIterator<Item = (u128, u64)>) -> Link {
+    let (mut links, mut of_each) = (Links::default(), [Spacing::default(); 2]);
+    for (sender, at) in packets {
+        let s = Segment { src: Addr(sender), dst: Addr(7), payload: 1448, ..Segment::default() };
         links.data(&s, 1_448, at);
-        if let Some(rate) = spacings[n as usize % 2].packet(s.payload, at, false, BURST) {
+        if let Some(rate) = of_each[sender as usize].packet(s.payload, at, false, BURST) {
             links.sender(s.dst, rate);
         }
     }
-    let link = links.finish().remove(0);
+    links.finish().remove(0)
+}
+
+#[test]
+fn each_connection_tells_the_link_of_its_sender_however_many_others_come_between() {
+    // Two senders at 500 Mb/s, one half a packet behind the other.
+    let link = passed((0..400_u64).map(|n| (u128::from(n % 2), 1_000_000 + n * 12_304)));
     assert!((0.95..1.05).contains(&(link.rate_bps.unwrap() as f64 / 1e9)), "{:?}", link.rate_bps);
     assert!((0.95..1.05).contains(&(link.sender_rate_bps.unwrap() as f64 / 5e8)), "{:?}", link.sender_rate_bps);
     assert_eq!((link.sender_samples, link.sender_share), (56, 1.0));
@@ -79,19 +82,6 @@ fn back_to_back_packets_tell_the_rate_of_their_link() {
 fn the_rhythm_of_a_line_is_exact() {
     let (median, late) = seen(300, 0).rhythm_ns.unwrap();
     assert!(median.abs_diff(41_013) < 1_300 && late < 100, "{median} {late}");
-}
-
-/// Full packets to one receiver, each with its sender and when it passed.
-fn passed(packets: impl IntoIterator<Item = (u128, u64)>) -> Link {
-    let (mut links, mut of_each) = (Links::default(), [Spacing::default(); 2]);
-    for (sender, at) in packets {
-        let s = Segment { src: Addr(sender), dst: Addr(7), payload: 1448, ..Segment::default() };
-        links.data(&s, 1_448, at);
-        if let Some(rate) = of_each[sender as usize].packet(s.payload, at, false, BURST) {
-            links.sender(s.dst, rate);
-        }
-    }
-    links.finish().remove(0)
 }
 
 #[test]
