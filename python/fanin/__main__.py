@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from fanin.errors import FaninError, Interrupted, OutputError, nearest
+from fanin.process.ending import listen
 from fanin.process.limits import Apart, memory_limited, of_memory, refused, said_on, threads_wanted
 from fanin.words.text import harmless, visible
 
@@ -52,6 +53,8 @@ def main() -> None:
         # Libraries warn whoever calls them, in every version of others.
         warnings.simplefilter("ignore")
     code = _run()
+    # A signal that comes now has nothing left to end; Python would let the one that `listen` keeps for later end the process.
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
     APART.end()
     executor = sys.modules.get("fanin.runs.executor")
     if executor is not None and executor.STUCK.is_set():
@@ -65,13 +68,11 @@ def main() -> None:
 def _run() -> int:
     try:
         # While the package loaded, it answered Ctrl-C itself.
-        if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "fanin":
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        answers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _terminated, signal.SIGHUP: _terminated}
+        # Ignored are Ctrl-C in the background of a shell, and a hangup under nohup.
+        listen({number: answer for number, answer in answers.items() if signal.getsignal(number) is not signal.SIG_IGN})
         _need_streams()
         APART.begin()
-        for ending in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(ending) is signal.SIG_DFL:  # and not ignored, as under nohup
-                signal.signal(ending, _terminated)
         if (wanted := threads_wanted()) is not None:
             sys.stderr.write(f"fanin: {NO_THREADS.format(wanted)}\n")
             return BAD_INPUT

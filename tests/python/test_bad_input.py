@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -328,6 +329,57 @@ def test_ctrl_c_while_the_command_loads_is_an_interruption_like_any_other(place:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=place)
     assert (done.returncode, done.stderr) == (130, "fanin: interrupted, nothing was written\n")
+
+
+ENDS_WHILE_IT_LOADS = """
+import signal
+class Named:
+    def __set_name__(self, owner, name):
+        signal.raise_signal({number})
+class Owner:
+    named = Named()
+"""
+"""What an exception in `__set_name__` becomes: another one, RuntimeError."""
+
+RAISES_WHERE_IT_IS_LOST = """
+import signal, time, weakref
+from fanin.process.ending import listen
+listen({signal.SIGINT: signal.default_int_handler})
+class Thing: pass
+thing = Thing()
+kept = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+try:
+    del thing
+    time.sleep(60)
+except KeyboardInterrupt:
+    print('heard')
+"""
+"""What a function raises that Python calls as it takes an object away is printed, and no more."""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_a_module_loads_ends_the_command_after_it(
+    place: Path, number: signal.Signals, code: int
+) -> None:
+    (place / "loaded.py").write_text(ENDS_WHILE_IT_LOADS.format(number=int(number)))
+    program = (
+        "import sys\n"
+        "class Loads:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'typer':\n            import loaded\n"
+        "sys.meta_path.insert(0, Loads())\n"
+        "sys.argv = ['fanin', 'list', 'cc']\n"
+        "from fanin.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=place)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+def test_ctrl_c_that_python_loses_is_asked_again(place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RAISES_WHERE_IT_IS_LOST], capture_output=True, text=True, check=False, cwd=place
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "heard\n", "")
 
 
 def test_ctrl_c_while_the_package_itself_loads_is_no_traceback(place: Path) -> None:
