@@ -67,10 +67,8 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        # While the package loaded, it answered Ctrl-C itself.
         answers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _terminated, signal.SIGHUP: _terminated}
-        # Ignored are Ctrl-C in the background of a shell, and a hangup under nohup.
-        listen({number: answer for number, answer in answers.items() if signal.getsignal(number) is not signal.SIG_IGN})
+        listen({number: answer for number, answer in answers.items() if _is_ours(number)})
         _need_streams()
         APART.begin()
         if (wanted := threads_wanted()) is not None:
@@ -252,6 +250,15 @@ def _need_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # In a locale without them, a question mark stands for an arrow; the table is no less true.
         sys.stdout.reconfigure(errors="replace")
+
+
+def _is_ours(number: int) -> bool:
+    """Python answers this signal, or the package did while it loaded.
+
+    Not ours is what is ignored, as Ctrl-C in the background of a shell and a hangup under nohup, or what a program that calls `main` answers.
+    """
+    now = signal.getsignal(number)
+    return now in (signal.SIG_DFL, signal.default_int_handler) or getattr(now, "__module__", "") == "fanin"
 
 
 def _terminated(number: int, where: FrameType | None) -> None:

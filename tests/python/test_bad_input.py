@@ -375,6 +375,23 @@ def test_a_signal_while_a_module_loads_ends_the_command_after_it(
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
 
 
+def test_signals_that_a_program_answers_or_ignores_stay_as_they_are(place: Path) -> None:
+    program = (
+        "import signal, sys\n"
+        "sys.argv = ['fanin', 'list', 'cc']\n"
+        "def own(number, where): pass\n"
+        "signal.signal(signal.SIGTERM, own)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from fanin.__main__ import main\n"
+        "try:\n    main()\n"
+        "finally:\n"
+        "    assert signal.getsignal(signal.SIGTERM) is own\n"
+        "    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=place)
+    assert done.returncode == 0, done.stderr
+
+
 def test_ctrl_c_that_python_loses_is_asked_again(place: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RAISES_WHERE_IT_IS_LOST], capture_output=True, text=True, check=False, cwd=place

@@ -16,22 +16,28 @@ PATIENCE = 100
 
 
 def listen(handlers: Mapping[int, Callable[[int, FrameType | None], object]]) -> None:
-    """Answer signals by handlers that raise, but not while a module loads.
+    """Answer signals by handlers that raise, but not while a module loads; takes the timer of real time and SIGALRM for that.
 
-    Example:
-        >>> import signal, sys
-        >>> hook = sys.unraisablehook
-        >>> def terminated(number, where):
-        ...     raise SystemExit(128 + number)
-        >>> listen({signal.SIGTERM: terminated})
-        >>> try:
-        ...     signal.raise_signal(signal.SIGTERM)
-        ... except SystemExit as ended:
-        ...     print(ended.code)
-        143
-        >>> for number in (signal.SIGTERM, signal.SIGALRM):
-        ...     _ = signal.signal(number, signal.SIG_DFL)
-        >>> sys.unraisablehook = hook
+    Parameters
+    ----------
+    handlers : mapping
+        What answers each signal, by its number; of a KeyboardInterrupt that Python loses, SIGINT comes again.
+
+    Examples
+    --------
+    >>> import signal, sys
+    >>> hook = sys.unraisablehook
+    >>> def terminated(number, where):
+    ...     raise SystemExit(128 + number)
+    >>> listen({signal.SIGTERM: terminated})
+    >>> try:
+    ...     signal.raise_signal(signal.SIGTERM)
+    ... except SystemExit as ended:
+    ...     print(ended.code)
+    143
+    >>> for number in (signal.SIGTERM, signal.SIGALRM):
+    ...     _ = signal.signal(number, signal.SIG_DFL)
+    >>> sys.unraisablehook = hook
     """
     kept: list[int] = []
     left = PATIENCE
